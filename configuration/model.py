@@ -1,0 +1,15 @@
+"""The base of every model: frozen, strict about unknown keys, camelCase in YAML as Kubernetes people expect."""
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+
+class Model(BaseModel):
+    """A part of an environment file; unknown keys are errors, and nothing changes once it is read.
+
+    Types are strict: YAML's `yes`, `1.33` and `"2"` are not quietly turned into what was perhaps meant.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, alias_generator=to_camel, use_attribute_docstrings=True
+    )

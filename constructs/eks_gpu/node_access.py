@@ -1,0 +1,55 @@
+"""Who the nodes are that Karpenter buys, and that they may join."""
+
+from typing import Final, cast
+
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+NODE_POLICIES: Final = (
+    "AmazonEKS_CNI_Policy",
+    "AmazonEKSWorkerNodePolicy",
+    "AmazonEC2ContainerRegistryPullOnly",
+    "AmazonSSMManagedInstanceCore",
+)
+"""Source: karpenter-provider-aws v1.14.1, getting-started cloudformation.yaml, KarpenterNodeRole."""
+
+
+class NodeAccess(Construct):
+    """The role of Karpenter's nodes and its entry in the cluster.
+
+    There is no instance profile: Karpenter makes one for each node class. The entry is of type EC2_LINUX, which gives
+    the node the user name and group that the aws-auth ConfigMap, now deprecated, used to give it. A role has one entry
+    in a cluster, so the managed node groups have roles of their own.
+
+    Args:
+        scope: Parent.
+        construct_id: Name within the parent.
+        cluster: The cluster.
+        cluster_name: Its name.
+
+    Attributes:
+        role: The role, `KarpenterNodeRole-<cluster>`.
+        role_name: Its name, a literal.
+        entry: The access entry.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, cluster: eks.ICluster, cluster_name: str) -> None:
+        super().__init__(scope, construct_id)
+        self.role_name = f"KarpenterNodeRole-{cluster_name}"
+        self.role = iam.Role(
+            self,
+            "Role",
+            role_name=self.role_name,
+            description=f"Nodes that Karpenter buys for the EKS cluster {cluster_name}",
+            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("ec2.amazonaws.com")),
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(name) for name in NODE_POLICIES],
+        )
+        self.entry = eks.AccessEntry(
+            self,
+            "Entry",
+            cluster=cluster,
+            principal=self.role.role_arn,
+            access_entry_type=eks.AccessEntryType.EC2_LINUX,
+            access_policies=[],
+        )

@@ -1,0 +1,48 @@
+"""From a chart's objects to resources of a stack."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import cdk8s
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+
+def apply_chart(scope: Construct, cluster: eks.ICluster, chart: cdk8s.Chart) -> Sequence[eks.KubernetesManifest]:
+    """Make every object of a chart a resource of its own.
+
+    So a change of one object is one line of `cdk diff`, and moving an object between files deletes nothing. The
+    resource is named after the object's kind, namespace and name: an object that moves to another namespace is another
+    resource, and the old one is deleted.
+
+    Args:
+        scope: Where the resources go.
+        cluster: The cluster they are applied to.
+        chart: The objects. CDK tokens in them are kept.
+
+    Returns:
+        The resources, in the order of the chart's objects. All but the Namespaces wait for the chart's Namespaces, and
+        each waits for what its object depends on in the chart.
+    """
+    objects = [
+        (child, cast("dict[str, Any]", child.to_json()))
+        for child in chart.node.find_all()
+        if isinstance(child, cdk8s.ApiObject)
+    ]
+    resources = {
+        child.node.path: eks.KubernetesManifest(scope, _name(manifest), cluster=cluster, manifest=[manifest])
+        for child, manifest in objects
+    }
+    namespaces = [resources[child.node.path] for child, _ in objects if child.kind == "Namespace"]
+    for child, _ in objects:
+        resource = resources[child.node.path]
+        if child.kind != "Namespace":
+            resource.node.add_dependency(*namespaces)
+        for needed in child.node.dependencies:
+            resource.node.add_dependency(resources[needed.node.path])
+    return list(resources.values())
+
+
+def _name(manifest: dict[str, Any]) -> str:
+    metadata = manifest["metadata"]
+    return "-".join(part for part in (manifest["kind"], metadata.get("namespace"), metadata["name"]) if part)
