@@ -1,0 +1,1 @@
+"""Rehearsals under test, each a story that a user could watch."""
