@@ -20,13 +20,14 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import boto3
 
 from rehearsal.aws import emulator
+from rehearsal.aws.cli import AwsCli
 from rehearsal.aws.emulator import Place
 from rehearsal.aws.events import EventLog
 from rehearsal.aws.registry import PUBLIC_ECR, Chart, Proxy, Registry
@@ -40,6 +41,9 @@ from rehearsal.tools.toolbox import Toolbox
 
 KEEP = b"keep\n"
 """Written to the cloud's standard input before it is closed, it makes the cloud outlive whoever started it."""
+
+BOOT_S, SHUTDOWN_S = 0.5, 0.5
+"""Seconds that a simulated instance takes to run and to be gone; tens of seconds on AWS."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ class Access:
 
     def client(self, service: str) -> Any:
         """A client of one service, as the account's root. Untyped: boto3's types need each name written out."""
-        return cast("Any", self.session()).client(service, endpoint_url=self.endpoint)
+        return _client(self, service)
 
     def environment(self) -> dict[str, str]:
         """What makes AWS clients talk to this cloud and to nothing else."""
@@ -152,8 +156,10 @@ class Cloud:
                 region=self._request.region,
                 temporary=Path(tempfile.gettempdir()),
             )
-            emulator.prepare(place, self._lambda_environment(exits))
+            cli = AwsCli(self._run)
+            emulator.prepare(place, self._lambda_environment(exits, cli.folder))
             clusters = self._assemble(place)
+            cli.await_ready()
             try:
                 await emulator.serve(listener, lambda: self._announce(place), stopped.wait(), self._log)
             finally:
@@ -165,7 +171,8 @@ class Cloud:
         from rehearsal.aws.emulator import cloudformation, ec2, eks
 
         minor = self._tools.kubernetes_version.rpartition(".")[0]
-        ec2.install(partial(Ec2Service, prices=self._prices), self._log, place.account, place.region, minor)
+        service = partial(Ec2Service, prices=self._prices, boot_seconds=BOOT_S, shutdown_seconds=SHUTDOWN_S)
+        ec2.install(service, self._log, place.account, place.region, minor)
         clusters = eks.Clusters(place.url, self._start_cluster(place), self._log)
         clusters.install()
         cloudformation.install(Resources(_access(place).client))
@@ -212,7 +219,7 @@ class Cloud:
     def _notice(self, notice: Notice) -> None:
         self._log.write(notice.kind, notice.text, **notice.data)
 
-    def _lambda_environment(self, exits: ExitStack) -> dict[str, str]:
+    def _lambda_environment(self, exits: ExitStack, aws: Path) -> dict[str, str]:
         chart = Chart("karpenter/karpenter-crd", self._tools.karpenter_version, self._tools.karpenter_crd_chart)
         registry = Registry([chart], self._tools.helm, self._run.folder / "registry")
         authority = Authority("public registries (rehearsal)")
@@ -223,8 +230,13 @@ class Cloud:
         exits.callback(proxy.stop)
         trust = self._run.folder / "registry" / "ca.crt"
         trust.write_bytes(authority.certificate_pem)
-        # The interpreter's own folder holds node and the AWS CLI; the handlers' layers come first on AWS and here.
-        path = [self._tools.kubectl.parent, self._tools.helm.parent, Path(sys.executable).parent]
+        # The interpreter's own folder holds node. On AWS the handlers find the other three in their layers.
+        path = [
+            aws,
+            self._tools.kubectl.parent,
+            self._tools.helm.parent,
+            Path(sys.executable).parent,
+        ]
         return {
             "PATH": os.pathsep.join([*map(str, path), os.environ.get("PATH", os.defpath)]),
             "HTTPS_PROXY": proxy.url,
@@ -261,6 +273,12 @@ class Cluster:
         """Stop the data plane, then the control plane."""
         self._data.stop()
         self._plane.stop()
+
+
+@cache
+def _client(access: Access, service: str) -> Any:
+    # Kept: the model of a service takes longer to load than most calls take to answer.
+    return cast("Any", access.session()).client(service, endpoint_url=access.endpoint)
 
 
 def _access(place: Place) -> Access:

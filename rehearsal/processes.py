@@ -62,6 +62,8 @@ def spawn(
     """
     run.logs.mkdir(parents=True, exist_ok=True)
     environment = dict(os.environ if env is None else env) | {RUN_VARIABLE: run.id}
+    # Some machines set it for tidiness; here it would have every process compile its modules anew.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with (run.logs / f"{name}.log").open("ab") as log:
         return subprocess.Popen(
             [str(part) for part in command],

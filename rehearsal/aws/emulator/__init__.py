@@ -10,6 +10,7 @@ What is touched is listed in :mod:`rehearsal.aws.emulator.contract` and checked 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import socket
@@ -76,8 +77,7 @@ def prepare(place: Place, lambda_environment: Mapping[str, str]) -> None:
             **lambda_environment,
         }
     )
-    # The last one would have every start of the AWS CLI compile its 600 modules anew, three times its run time.
-    for name in ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL", "PYTHONDONTWRITEBYTECODE"):
+    for name in ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
         os.environ.pop(name, None)
 
 
@@ -142,7 +142,11 @@ async def serve(listener: socket.socket, ready: Callable[[], None], stopped: Awa
                 await asyncio.sleep(0.02)
                 continue
             writer.close()
-            return ready()
+            ready()
+            # What a deploy asks first, loaded while the client that asks for it starts.
+            for service in ("iam", "s3", "ecr", "ssm", "lambda_svc", "sqs", "eventbridge", "cloudwatch_logs", "kms"):
+                await asyncio.to_thread(importlib.import_module, f"ministack.services.{service}")
+            return
 
     announcement = asyncio.create_task(announce())
     await hypercorn_serve(app, config, shutdown_trigger=until_stopped)  # pyright: ignore[reportArgumentType]

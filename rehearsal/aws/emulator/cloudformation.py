@@ -6,12 +6,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ministack import app
+from ministack.services import cloudformation
 from ministack.services.cloudformation import provisioners, stacks
 
 from rehearsal.aws.resources import Resources, ResourceType
+
+SETTLE_S = 3.0
+"""Most seconds that CloudFormation's answer is held back for."""
+
+_WAITED_FOR = (b"Action=CreateChangeSet", b"Action=ExecuteChangeSet", b"Action=DeleteStack")
 
 
 def install(resources: Resources) -> None:
@@ -31,10 +40,37 @@ def install(resources: Resources) -> None:
             lambda _, physical_id, properties: resources.await_no_node_group(properties["ClusterName"], physical_id),
         ),
     }
+    services: dict[str, Any] = app.SERVICE_HANDLERS
+    services["cloudformation"] = _settled(services["cloudformation"])
     on_worker = stacks._runs_on_worker_thread
     # All of these call the endpoint that this very process serves, or wait: never on its event loop.
     blocking = {*types, "AWS::EKS::Cluster", "AWS::EKS::Nodegroup"}
     stacks._runs_on_worker_thread = lambda resource_type: on_worker(resource_type) or resource_type in blocking
+
+
+def _settled(serve: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Answer an operation when its stack is done, or after a few seconds.
+
+    The CDK CLI looks at a stack as soon as an operation is accepted, and then every five seconds. AWS is never done by
+    then; here a small stack is, and would be waited for all the same.
+    """
+
+    async def handle(method: str, path: str, headers: Any, body: bytes, query_params: Any) -> Any:
+        answer = await serve(method, path, headers, body, query_params)
+        if any(operation in body for operation in _WAITED_FOR):
+            deadline = time.monotonic() + SETTLE_S
+            while _under_way() and time.monotonic() < deadline:
+                await asyncio.sleep(0.02)
+        return answer
+
+    return handle
+
+
+def _under_way() -> bool:
+    """Whether CloudFormation works on a stack or a change set of the account and region that is being served."""
+    states = [str(stack["StackStatus"]) for stack in cloudformation._stacks.values()]
+    states += [str(change_set["Status"]) for change_set in cloudformation._change_sets.values()]
+    return any(state.endswith(("_IN_PROGRESS", "_PENDING")) and state != "REVIEW_IN_PROGRESS" for state in states)
 
 
 def _then(first: Callable[..., Any], after: Callable[..., None]) -> Callable[..., Any]:

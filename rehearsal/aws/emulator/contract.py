@@ -15,6 +15,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "ministack.services.iam": ("_instance_profiles", "_oidc_providers"),
     "ministack.services.tagging": ("_RESOURCE_TAG_COLLECTORS",),
     "ministack.services.ssm": ("_PUBLIC_AMI_PARAMETERS",),
+    "ministack.services.cloudformation": ("_stacks", "_change_sets"),
     "ministack.services.cloudformation.provisioners": ("_RESOURCE_HANDLERS",),
 }
 """Module -> names of the tables that are read or added to."""
