@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from rehearsal.aws.events import Event, EventLog
@@ -93,13 +94,15 @@ class Diagnosis:
         """Telling events since a moment."""
         return [event for event in self._events.read() if event.kind in _TELLING and event.at >= since]
 
-    def karpenter_log(self, lines: int = 6) -> str:
-        """The last errors and warnings in the logs of Karpenter's pods, each once, or their last lines."""
+    def karpenter_log(self, since: float = 0, lines: int = 6) -> str:
+        """What Karpenter's pods logged since a moment: the last errors and warnings, each once, or the last lines."""
         telling: dict[str, tuple[str, str]] = {}
         plain: dict[str, tuple[str, str]] = {}
         for file in sorted(self._run.logs.glob("*karpenter*.log")):
             for line in file.read_text(errors="replace").splitlines():
                 entry = _entry(line)
+                if _seconds(entry) < since:
+                    continue
                 shown = [f"{key}={entry[key]}" for key in ("message", "error", "NodeClass", "NodePool") if key in entry]
                 text = f"{entry.get('level', '')} {' '.join(shown) or line}".strip()
                 rows = telling if entry.get("level") in ("ERROR", "WARN", "PANIC") else plain
@@ -121,6 +124,11 @@ def _entry(line: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return entry if isinstance(entry, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _seconds(entry: dict[str, Any]) -> float:
+    """When an entry was written, seconds since the epoch; without a time it counts as new."""
+    return datetime.fromisoformat(entry["time"]).timestamp() if "time" in entry else float("inf")
 
 
 def _readiness(pod: Manifest) -> str:

@@ -67,7 +67,7 @@ class Story:
             # Counting loads the models of a dozen services, which takes a second and can be had while the CLI works.
             warm_up = threading.Thread(target=census.take, args=(self.access.client,), daemon=True)
             warm_up.start()
-            self.cdk("bootstrap", ["bootstrap", place], step.say)
+            self.cdk("bootstrap", ["bootstrap", place, "--app", self.assembly.folder], step.say)
             step.hold(place)
             warm_up.join()
             self.before = census.take(self.access.client)
@@ -184,7 +184,7 @@ class Cluster:
             if found is None:
                 raise StepError(
                     "\n".join([f"NodeClaim {name} was given up before an instance was bought", *why()]),
-                    self._why.karpenter_log(),
+                    self._log_since(),
                 )
             return found.get("status", {}).get("providerID")
 
@@ -235,7 +235,7 @@ class Cluster:
         def registered() -> int | None:
             node = self._kube.find("Node", name)
             if node is None:
-                raise StepError(f"node {name} went away before {GPU} was registered", self._why.karpenter_log())
+                raise StepError(f"node {name} went away before {GPU} was registered", self._log_since())
             return int(node["status"].get("allocatable", {}).get(GPU, "0")) or None
 
         def why() -> list[str]:
@@ -301,7 +301,7 @@ class Cluster:
             if time.monotonic() > deadline:
                 reasons = _unique(why())
                 message = "\n".join([f"it was expected that {what}; it did not within {within_s:.0f} s.", *reasons])
-                raise StepError(message, self._why.karpenter_log())
+                raise StepError(message, self._log_since())
             if not step.detail:
                 step.say("waiting")
             time.sleep(0.25)
@@ -328,6 +328,10 @@ class Cluster:
             for c in conditions
             if c["status"] != "True"
         ]
+
+    def _log_since(self) -> str:
+        """What Karpenter logged since the pod was created; all that it logged where it has not said anything since."""
+        return self._why.karpenter_log(self._asked_at) or self._why.karpenter_log()
 
     @staticmethod
     def _nothing() -> list[str]:

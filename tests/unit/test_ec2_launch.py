@@ -343,6 +343,24 @@ def test_instances_live_and_die_and_stop_costing() -> None:
     assert again["CurrentState"]["Name"] == "terminated"
 
 
+def test_the_volumes_of_an_instance_are_listed_while_it_lives() -> None:
+    world = world_with_template(
+        BlockDeviceMappings=[{"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 100, "VolumeType": "gp3"}}]
+    )
+    (bought,) = world.fleet(pool("g5.xlarge"), capacity="on-demand")["Instances"]
+    (instance_id,) = bought["InstanceIds"]
+    (volume,) = world.client.describe_volumes()["Volumes"]
+    assert (volume["Size"], volume["VolumeType"]) == (100, "gp3")
+    assert volume["Attachments"][0]["InstanceId"] == instance_id
+    named = world.client.describe_volumes(VolumeIds=[volume["VolumeId"]])["Volumes"]
+    assert [one["VolumeId"] for one in named] == [volume["VolumeId"]]
+    code, _, _ = error_of(lambda: world.client.describe_volumes(VolumeIds=["vol-0123456789abcdef0"]))
+    assert code == "InvalidVolume.NotFound"
+    world.client.terminate_instances(InstanceIds=[instance_id])
+    world.pass_time(1)
+    assert world.client.describe_volumes()["Volumes"] == []
+
+
 def test_an_instance_that_is_terminated_while_pending_never_runs() -> None:
     world = world_with_template()
     world.fleet(pool("g5.xlarge"))

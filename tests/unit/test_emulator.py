@@ -26,3 +26,13 @@ def test_a_function_that_takes_something_else_is_named(monkeypatch: pytest.Monke
     assert contract.breaches() == [
         "ministack.services.eks._verify_eks_token takes ('token',), not ('token', 'cluster_name')"
     ]
+
+
+def test_a_listing_that_both_hold_has_the_items_of_both() -> None:
+    from rehearsal.aws.emulator.ec2 import _merged  # pyright: ignore[reportPrivateUsage]
+
+    theirs = b"<R><volumeSet><item>theirs</item></volumeSet></R>"
+    assert _merged("volumeSet", b"<R><volumeSet><item>ours</item></volumeSet></R>", theirs) == (
+        b"<R><volumeSet><item>ours</item><item>theirs</item></volumeSet></R>"
+    )
+    assert _merged("volumeSet", b"<R><volumeSet/></R>", theirs) == theirs

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,9 @@ from rehearsal.compute.ec2 import (
 )
 
 Params = Mapping[str, list[str]]
+
+_SHARED = {"DescribeTags": "tagSet", "DescribeVolumes": "volumeSet"}
+"""Listings of kinds that both of us hold, and the element that lists them."""
 
 
 class MiniStackNetwork:
@@ -144,13 +148,12 @@ class Services:
 
         def handle(params: dict[str, list[str]]) -> tuple[int, dict[str, str], bytes]:
             service = self.get(get_account_id(), get_region())
-            if (
-                theirs is not None
-                and operation in ("CreateTags", "DeleteTags")
-                and not any(map(service.owns, _ids(params)))
-            ):
+            named = _ids(params)
+            if theirs is not None and named and not any(map(service.owns, named)):
                 return theirs(params)
             status, body = service.handle(operation, params)
+            if theirs is not None and operation in _SHARED and not named and status == 200:
+                body = _merged(_SHARED[operation], body, theirs(params)[2])
             return status, {"Content-Type": CONTENT_TYPE}, body
 
         return handle
@@ -169,7 +172,19 @@ class Services:
 
 
 def _ids(params: Params) -> list[str]:
-    return [values[0] for name, values in params.items() if name.startswith("ResourceId.")]
+    """Ids of the resources that a request names, of those kinds that both of us hold."""
+    return [values[0] for name, values in params.items() if name.startswith(("ResourceId.", "VolumeId."))]
+
+
+def _merged(element: str, ours: bytes, theirs: bytes) -> bytes:
+    """Our answer with the items of theirs added to its list."""
+    items = re.search(f"<{element}>(.*)</{element}>".encode(), theirs, re.DOTALL)
+    if items is None:
+        return ours
+    head, closing, tail = ours.partition(f"</{element}>".encode())
+    if closing:
+        return head + items[1] + closing + tail
+    return ours.replace(f"<{element}/>".encode(), f"<{element}>".encode() + items[1] + f"</{element}>".encode(), 1)
 
 
 def _tags(resource_id: str) -> dict[str, str]:

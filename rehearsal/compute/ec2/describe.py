@@ -8,7 +8,7 @@ from typing import Any, cast
 from rehearsal.compute.ec2.errors import Ec2Error, NotSimulatedError
 from rehearsal.compute.ec2.images import OWNER_ID
 from rehearsal.compute.ec2.protocol import TAG_READERS, Reader, items, only, page, select, tag_list
-from rehearsal.compute.ec2.state import KINDS, STATE_CODES, Instance, Interface, State
+from rehearsal.compute.ec2.state import KINDS, STATE_CODES, Instance, Interface, State, Volume
 
 _LISTING = ("DryRun", "Filters", "MaxResults", "NextToken")
 
@@ -92,6 +92,13 @@ _STATUS_READERS: Mapping[str, Reader] = {
     "system-status.status": lambda instance: [_health(instance)],
     "event.code": lambda _: [],
 }
+_VOLUME_READERS: Mapping[str, Reader] = {
+    "volume-id": _member("VolumeId"),
+    "status": _member("State"),
+    "volume-type": _member("VolumeType"),
+    "availability-zone": _member("AvailabilityZone"),
+    "attachment.instance-id": lambda volume: [volume["Attachments"][0]["InstanceId"]],
+}
 _TAG_ROW_READERS: Mapping[str, Reader] = {
     "resource-id": _member("ResourceId"),
     "resource-type": _member("ResourceType"),
@@ -118,6 +125,7 @@ class Describe:
             "DescribeInstanceStatus": self._statuses,
             "DescribeInstanceAttribute": self._attribute,
             "DescribeTags": self._tags,
+            "DescribeVolumes": self._volumes,
         }
 
     def _types(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -259,6 +267,23 @@ class Describe:
         shown, token = page(request, select("DescribeTags", rows, filters, _TAG_ROW_READERS))
         return {"Tags": shown, "NextToken": token}
 
+    def _volumes(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        operation = "DescribeVolumes"
+        only(operation, request, *_LISTING, "VolumeIds")
+        volumes = [
+            _volume(instance, volume, self._state.tags.get(volume.id, {}))
+            for instance in self._state.instances.values()
+            if instance.state != "terminated"
+            for volume in instance.volumes
+        ]
+        wanted: list[str] = request.get("VolumeIds") or []
+        unknown = sorted(set(wanted) - {volume["VolumeId"] for volume in volumes})
+        if unknown:
+            raise Ec2Error("InvalidVolume.NotFound", f"The volume '{unknown[0]}' does not exist.")
+        chosen = [volume for volume in volumes if not wanted or volume["VolumeId"] in wanted]
+        shown, token = page(request, select(operation, chosen, items(request, "Filters"), _VOLUME_READERS))
+        return {"Volumes": shown, "NextToken": token}
+
     def _found(self, operation: str, request: Mapping[str, Any], readers: Mapping[str, Reader]) -> list[Instance]:
         ids = request.get("InstanceIds")
         candidates = self._state.find_instances(ids) if ids else list(self._state.instances.values())
@@ -368,3 +393,25 @@ def _health(instance: Instance) -> str:
 
 def _status(instance: Instance) -> dict[str, Any]:
     return {"Status": _health(instance), "Details": [{"Name": "reachability", "Status": "passed"}]}
+
+
+def _volume(instance: Instance, volume: Volume, tags: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "VolumeId": volume.id,
+        "Size": volume.size,
+        "VolumeType": volume.kind,
+        "State": "in-use",
+        "AvailabilityZone": instance.subnet.zone,
+        "CreateTime": instance.launched_at,
+        "Tags": tag_list(tags),
+        "Attachments": [
+            {
+                "VolumeId": volume.id,
+                "InstanceId": instance.id,
+                "Device": volume.device,
+                "State": "attached",
+                "AttachTime": instance.launched_at,
+                "DeleteOnTermination": True,
+            }
+        ],
+    }
