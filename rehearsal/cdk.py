@@ -75,6 +75,10 @@ class Cdk:
         finally:
             stop(process)
         if process.returncode:
+            said = [line for line in lines if line and "Subprocess exited with error" not in line]
+            if said and len(said) < len([line for line in lines if line]):
+                # The app refused, and has said why; the CLI only adds that it did.
+                raise StepError("\n".join(said[-30:]))
             raise StepError(
                 f"`cdk {arguments[0]}` ended with exit code {process.returncode}: {_reason(lines)}", tail(log, 30)
             )

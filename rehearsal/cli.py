@@ -23,7 +23,7 @@ app = App(
 
     Exit code 0 means that every step held.
     """,
-    help_format="plaintext",
+    help_format="markdown",
     version_flags=[],
 )
 

@@ -64,6 +64,9 @@ def rehearse(options: Options, console: Console) -> int:
     Returns:
         Exit code: 0 when every step held, 1 when one did not or something is missing, 130 when interrupted.
     """
+    if options.json and not options.json.parent.is_dir():
+        console.print(f"[red]--json {options.json}: there is no folder {options.json.parent}[/]")
+        return 1
     run = _new_run()
     source = f"assembly {options.assembly}" if options.assembly else f"environment {options.environment}"
     reporter = Reporter(console, Record(run.id, source))
