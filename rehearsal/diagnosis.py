@@ -8,13 +8,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from rehearsal.aws.events import Event, EventLog
+from rehearsal.aws.events import EventLog
 from rehearsal.kubernetes.api import KubeApi, KubeError, Manifest
 from rehearsal.processes import Run
 
 DEVICE_PLUGIN_IMAGE = "k8s-device-plugin"
 _REQUEST_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_TELLING = frozenset({"access-denied", "web-identity-denied", "node-refused", "pod-process", "data-plane-trouble"})
 
 
 class Diagnosis:
@@ -89,10 +88,6 @@ class Diagnosis:
             return [f"pod {namespace}/{name} is gone"]
         conditions = pod.get("status", {}).get("conditions", [])
         return [f"pod {name}: {c.get('reason')}: {c.get('message')}" for c in conditions if c["status"] == "False"]
-
-    def recent(self, since: float) -> list[Event]:
-        """Telling events since a moment."""
-        return [event for event in self._events.read() if event.kind in _TELLING and event.at >= since]
 
     def karpenter_log(self, since: float = 0, lines: int = 6) -> str:
         """What Karpenter's pods logged since a moment: the last errors and warnings, each once, or the last lines."""

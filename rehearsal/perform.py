@@ -8,13 +8,14 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import platformdirs
+import psutil
 from rich.console import Console
 from rich.markup import escape
 
@@ -123,13 +124,13 @@ def _perform(run: Run, options: Options, reporter: Reporter) -> None:
         step.hold(f"{cloud.processes} processes and {len(cloud.ports)} ports of the run are gone")
 
 
-def _assembly(run: Run, options: Options, cdk: Path, say: object) -> Assembly:
+def _assembly(run: Run, options: Options, cdk: Path, say: Callable[[str], None]) -> Assembly:
     if options.assembly:
         return Assembly.read(options.assembly.resolve())
     folder = run.folder / "cdk.out"
     command = Cdk(run, cdk_command(cdk), PROJECT, {})
     arguments = ["synth", "--quiet", "--output", folder, "--context", f"environment={options.environment}"]
-    command("synth", arguments, say)  # pyright: ignore[reportArgumentType]
+    command("synth", arguments, say)
     return Assembly.read(folder)
 
 
@@ -263,8 +264,6 @@ def _kept(identifier: str, folder: Path) -> bool:
 
 
 def _end(run: Run) -> None:
-    import psutil
-
     access = Access.read(run.folder)
     if access and any(process.pid == access.pid for process in of_run(run.id)):
         cloud = psutil.Process(access.pid)

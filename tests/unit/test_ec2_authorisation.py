@@ -172,7 +172,7 @@ def test_a_tag_that_the_policy_does_not_know_is_refused() -> None:
     )
     assert (code, status) == ("UnauthorizedOperation", 403)
     assert f"{ROLE} is not authorized to perform: ec2:CreateTags on resource: {EC2}:instance/{instance_id}" in message
-    assert "team" not in world.service.tags_of(instance_id)
+    assert "team" not in world.tags_of(instance_id)
 
 
 def test_a_fleet_is_asked_about_once_for_each_resource() -> None:

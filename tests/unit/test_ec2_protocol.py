@@ -141,6 +141,11 @@ class World:
         for _, call in due:
             call()
 
+    def tags_of(self, resource_id: str) -> dict[str, str]:
+        """Tags of a resource, as EC2 lists them."""
+        filters = [{"Name": "resource-id", "Values": [resource_id]}]
+        return {tag["Key"]: tag["Value"] for tag in self.client.describe_tags(Filters=filters)["Tags"]}
+
     def image(self, name: str = "amazon-eks-node-al2023-x86_64-nvidia-1.33-v20260714") -> str:
         """Id of the image of that name."""
         return next(image.id for image in self.service.images.values() if image.name == name)
@@ -195,7 +200,7 @@ def error_of(call: Callable[[], Any]) -> tuple[str, str, int]:
 
 def test_an_unknown_action_and_an_unknown_parameter_are_refused() -> None:
     service = World().service
-    status, body = service.handle("DescribeVolumes", {})
+    status, body = service.handle("DescribeVpcs", {})
     assert (status, b"<Code>InvalidAction</Code>" in body) == (400, True)
     status, body = service.handle("DescribeInstances", {"Action": ["DescribeInstances"], "Colour": ["red"]})
     assert (status, b"The parameter Colour is not recognized" in body) == (400, True)

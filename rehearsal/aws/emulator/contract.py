@@ -57,7 +57,12 @@ FUNCTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "_schedule_access_policy_reconcile": ("cluster_name", "account_id", "region"),
         "_access_policy_rbac_objects": ("cluster_name", "account_id", "region", "namespaces"),
     },
-    "ministack.services.ec2": {"_create_security_group": ("p",), "_delete_security_group": ("p",)},
+    "ministack.services.ec2": {
+        "_create_security_group": ("p",),
+        "_delete_security_group": ("p",),
+        "_resource_matches_tag_filters": ("resource_id", "filters"),
+        "_subnet_fields_xml": ("subnet", "tag"),
+    },
     "ministack.services.eventbridge": {"_put_events": ("data", "allow_aws_source")},
     "ministack.services.sts": {
         "_web_identity_trust_denied": ("role_arn", "params", "use_json"),

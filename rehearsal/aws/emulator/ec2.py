@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +52,7 @@ class MiniStackNetwork:
             zone=record["AvailabilityZone"],
             zone_id=record["AvailabilityZoneId"],
             cidr=record["CidrBlock"],
-            available_ip_count=record["AvailableIpAddressCount"],
+            available_ip_count=_addresses(record),
             tags=_tags(subnet_id),
             default_security_group=default[0] if default else None,
         )
@@ -111,6 +112,14 @@ def install(make: Callable[..., Ec2Service], log: EventLog, account: str, region
     for operation in first.operations:
         actions[operation] = services.action(operation)
     ssm._PUBLIC_AMI_PARAMETERS.update(first.ssm_parameters([version]))
+    fields = ec2._subnet_fields_xml
+
+    def with_free_addresses(subnet: dict[str, Any], tag: str = "item") -> str:
+        # MiniStack says 251 of every subnet. Karpenter takes the subnet with the most.
+        taken = services.get(get_account_id(), get_region()).addresses_in_use(subnet["SubnetId"])
+        return fields({**subnet, "AvailableIpAddressCount": _addresses(subnet) - taken}, tag)
+
+    ec2._subnet_fields_xml = with_free_addresses
     matches = ec2._resource_matches_tag_filters
 
     def matches_group_id(resource_id: str, filters: dict[str, list[str]]) -> bool:
@@ -169,6 +178,11 @@ class Services:
                 "Resources": [f"arn:aws:ec2:{region}:{account}:instance/{detail.get('instance-id', '')}"],
             }
             eventbridge._put_events({"Entries": [entry]}, allow_aws_source=True)
+
+
+def _addresses(subnet: dict[str, Any]) -> int:
+    """Addresses of a subnet: AWS keeps five of each (Amazon VPC user guide, "Subnet CIDR blocks")."""
+    return ipaddress.ip_network(subnet["CidrBlock"]).num_addresses - 5
 
 
 def _ids(params: Params) -> list[str]:

@@ -151,20 +151,6 @@ class Ec2Service:
         with self._lock:
             return resource_id in self._state.tags
 
-    def tags_of(self, resource_id: str) -> dict[str, str]:
-        """Tags of a resource of this service; empty for any other."""
-        with self._lock:
-            return dict(self._state.tags.get(resource_id, {}))
-
-    def tag_rows(self) -> list[dict[str, str]]:
-        """Rows of DescribeTags: ``ResourceId``, ``ResourceType``, ``Key``, ``Value``."""
-        with self._lock:
-            return [
-                {"ResourceId": resource, "ResourceType": KINDS[resource.split("-")[0]], "Key": key, "Value": value}
-                for resource, tags in self._state.tags.items()
-                for key, value in tags.items()
-            ]
-
     def set_capacity(self, instance_type: str, zone: str, capacity: CapacityType, *, available: bool) -> None:
         """Empty a pool, so that launches get InsufficientInstanceCapacity, or fill it again."""
         with self._lock:
