@@ -18,7 +18,7 @@ app = App(
 
     The real CDK command line deploys the real templates into a local AWS and a real Kubernetes control plane; the
     real Karpenter buys a simulated GPU node for a pending pod; the node goes when the pod has ended; everything is
-    destroyed, and what is left behind is counted. The first run builds its tools once (about 8 minutes on 2 cores);
+    destroyed, and what is left behind is counted. The first run builds its tools once (about 12 minutes on 2 cores);
     later ones start in seconds and take about three minutes.
 
     Exit code 0 means that every step held.
@@ -62,12 +62,13 @@ def end(*runs: str) -> int:
 
 
 def main() -> None:
-    """Run the command line; SIGTERM ends a rehearsal as Ctrl-C does."""
+    """Run the command line; SIGTERM ends a rehearsal as Ctrl-C does, also where a shell had it ignore Ctrl-C."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, interrupt)
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, interrupt)
     try:
         sys.exit(app())
     except KeyboardInterrupt:
