@@ -42,17 +42,21 @@ def test_an_interrupted_rehearsal_leaves_no_process_and_no_port(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    runs = tmp_path / "eks-gpu" / "runs"
-    assert _until(lambda: list(runs.glob("*/clusters/*/control-plane/admin.kubeconfig")), 120)
-    (run,) = runs.iterdir()
-    assert len(of_run(run.name)) > 3
-    ports = listening_ports(run.name)
-    assert ports
-    assert set(ports.values()) <= {"127.0.0.1", "::1"}
-    process.send_signal(ending)
-    assert process.wait(60) == code
-    assert _until(lambda: not of_run(run.name), 30)
-    assert open_ports(ports) == []
+    try:
+        runs = tmp_path / "eks-gpu" / "runs"
+        assert _until(lambda: list(runs.glob("*/clusters/*/control-plane/admin.kubeconfig")), 120)
+        (run,) = runs.iterdir()
+        assert len(of_run(run.name)) > 3
+        ports = listening_ports(run.name)
+        assert ports
+        assert set(ports.values()) <= {"127.0.0.1", "::1"}
+        process.send_signal(ending)
+        assert process.wait(60) == code
+        assert _until(lambda: not of_run(run.name), 30)
+        assert open_ports(ports) == []
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_a_kept_rehearsal_can_be_used_by_kubectl_and_ended(rehearse: Rehearse, assembly: Path, state: Path) -> None:
