@@ -112,11 +112,12 @@ class _Line:
         self._spinner = Spinner("dots", style="cyan")
 
     def __rich__(self) -> Table:
-        line = Table.grid(padding=(0, 1))
+        line = Table.grid(padding=(0, 1), expand=True)
         line.add_column(width=1)
-        line.add_column()
-        line.add_column(justify="right", style="dim")
-        line.add_column(no_wrap=True, overflow="ellipsis", style="dim")
+        line.add_column(no_wrap=True)
+        line.add_column(no_wrap=True, justify="right", style="dim")
+        # Takes what the others leave, so that a long detail never hides which step it is about.
+        line.add_column(no_wrap=True, overflow="ellipsis", style="dim", ratio=1)
         seconds = f"{time.monotonic() - self._started:.0f} s"
         line.add_row(self._spinner, Text(self._step.record.title), seconds, Text(self._step.detail))
         return line
