@@ -170,9 +170,8 @@ class Cloud:
         # Imported late: these read the environment that was just prepared.
         from rehearsal.aws.emulator import cloudformation, ec2, eks
 
-        minor = self._tools.kubernetes_version.rpartition(".")[0]
         service = partial(Ec2Service, prices=self._prices, boot_seconds=BOOT_S, shutdown_seconds=SHUTDOWN_S)
-        ec2.install(service, self._log, place.account, place.region, minor)
+        ec2.install(service, self._log, place.account, place.region, self._tools.kubernetes_minor)
         clusters = eks.Clusters(place.url, self._start_cluster(place), self._log)
         clusters.install()
         cloudformation.install(Resources(_access(place).client))
@@ -184,10 +183,10 @@ class Cloud:
         from rehearsal.aws.emulator.eks import ClusterSpec
 
         def start(spec: ClusterSpec) -> Cluster:
-            minor = self._tools.kubernetes_version.rpartition(".")[0]
-            if spec.version != minor:
+            ours = self._tools.kubernetes_minor
+            if spec.version != ours:
                 raise ValueError(
-                    f"the template asks for Kubernetes {spec.version}, this rehearsal has the control plane of {minor}"
+                    f"the template asks for Kubernetes {spec.version}, this rehearsal has the control plane of {ours}"
                 )
             plane = ControlPlane.start(
                 self._run,

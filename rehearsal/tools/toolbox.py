@@ -34,3 +34,8 @@ class Toolbox:
     on_demand_prices: Path
     kubernetes_version: str
     karpenter_version: str
+
+    @property
+    def kubernetes_minor(self) -> str:
+        """The Kubernetes version as EKS names it, for example ``1.33``."""
+        return self.kubernetes_version.rpartition(".")[0]
