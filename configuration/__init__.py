@@ -3,9 +3,13 @@
 Nothing here knows of CDK or cdk8s, so that a wrong value is found in milliseconds and before anything is built.
 """
 
-from configuration.environment import Cluster, DevicePlugin, Environment, Karpenter, Network, NodeGroup
+from configuration.cluster import Cluster, NodeGroup
+from configuration.device_plugin import DevicePlugin
+from configuration.environment import Environment
 from configuration.errors import ConfigurationError
+from configuration.karpenter import Karpenter
 from configuration.loading import load_environment
+from configuration.network import Network
 from configuration.pools import GpuPool, NodeClass
 from configuration.scheduling import Requirement, Taint
 

@@ -13,3 +13,18 @@ class Model(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, alias_generator=to_camel, use_attribute_docstrings=True
     )
+
+
+def check_distinct(what: str, names: list[str]) -> None:
+    """Refuse two things of one name.
+
+    Args:
+        what: What the names are of, for the message.
+        names: The names.
+
+    Raises:
+        ValueError: A name is there twice.
+    """
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"two have the name {', '.join(twice)}; give every {what} a name of its own")

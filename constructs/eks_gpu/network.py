@@ -5,7 +5,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 import configuration
-from configuration.environment import PRIVATE_SUBNET_PREFIX, PUBLIC_SUBNET_PREFIX
+from configuration.network import PRIVATE_SUBNET_PREFIX, PUBLIC_SUBNET_PREFIX
 
 
 class Network(Construct):
