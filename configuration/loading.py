@@ -39,8 +39,8 @@ def load_environment(name: str, folder: Path) -> Environment:
         )
     content = _read(path)
     try:
-        EnvironmentFile.model_validate(content)
-        return Environment.model_validate({**content, "name": name})
+        EnvironmentFile.model_validate(content, by_name=False)
+        return Environment.model_validate({**content, "name": name}, by_name=False)
     except ValidationError as error:
         raise ConfigurationError(_message(path, error.errors(include_url=False))) from None
 

@@ -11,7 +11,13 @@ class Model(BaseModel):
     """
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, alias_generator=to_camel, use_attribute_docstrings=True
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        alias_generator=to_camel,
+        # In Python the names are Python's; in a file only camelCase is known (`load_environment` sees to it).
+        validate_by_name=True,
+        use_attribute_docstrings=True,
     )
 
 
