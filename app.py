@@ -8,7 +8,7 @@ from typing import Any, Final
 import aws_cdk as cdk
 
 from configuration import ConfigurationError, Environment, load_environment
-from stacks import ClusterStack, GpuPoolsStack, KarpenterStack, NetworkStack
+from stacks import ClusterStack, GpuPoolsStack, KarpenterStack, NetworkStack, write_manifests
 
 HERE: Final = Path(__file__).parent
 DEFAULT_ENVIRONMENT: Final = "workshop"
@@ -55,6 +55,21 @@ def build_app(environment: Environment, outdir: Path | None = None) -> cdk.App:
     return app
 
 
+def synthesise(environment: Environment, outdir: Path | None = None) -> Path:
+    """Write the templates of an environment, and its Kubernetes objects as YAML for review.
+
+    Args:
+        environment: What to build.
+        outdir: Folder for the cloud assembly; None for where the CDK CLI wants it.
+
+    Returns:
+        The folder.
+    """
+    folder = Path(build_app(environment, outdir).synth().directory)
+    write_manifests(folder)
+    return folder
+
+
 def _context() -> dict[str, Any]:
     """What the CDK CLI would pass on, so that `python app.py` and tests write the same bytes as `cdk synth`."""
     flags = json.loads((HERE / "cdk.json").read_text(encoding="utf-8"))["context"]
@@ -76,7 +91,7 @@ def main() -> int:
     except ConfigurationError as error:
         print(error, file=sys.stderr)
         return 1
-    build_app(environment).synth()
+    synthesise(environment)
     return 0
 
 

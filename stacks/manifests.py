@@ -1,11 +1,19 @@
 """From a chart's objects to resources of a stack."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import cdk8s
+from aws_cdk import CfnResource
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
+
+OBJECT_METADATA: Final = "eks-gpu:object"
+"""Key of a resource's metadata that holds its object as a tree.
+
+The kubectl handler wants the object as one line of JSON, and `cdk diff` shows a changed line whole, twice. Of metadata
+it shows the fields that changed.
+"""
 
 
 def apply_chart(scope: Construct, cluster: eks.ICluster, chart: cdk8s.Chart) -> Sequence[eks.KubernetesManifest]:
@@ -29,10 +37,7 @@ def apply_chart(scope: Construct, cluster: eks.ICluster, chart: cdk8s.Chart) -> 
         for child in chart.node.find_all()
         if isinstance(child, cdk8s.ApiObject)
     ]
-    resources = {
-        child.node.path: eks.KubernetesManifest(scope, _name(manifest), cluster=cluster, manifest=[manifest])
-        for child, manifest in objects
-    }
+    resources = {child.node.path: _resource(scope, cluster, manifest) for child, manifest in objects}
     namespaces = [resources[child.node.path] for child, _ in objects if child.kind == "Namespace"]
     for child, _ in objects:
         resource = resources[child.node.path]
@@ -41,6 +46,13 @@ def apply_chart(scope: Construct, cluster: eks.ICluster, chart: cdk8s.Chart) -> 
         for needed in child.node.dependencies:
             resource.node.add_dependency(resources[needed.node.path])
     return list(resources.values())
+
+
+def _resource(scope: Construct, cluster: eks.ICluster, manifest: dict[str, Any]) -> eks.KubernetesManifest:
+    resource = eks.KubernetesManifest(scope, _name(manifest), cluster=cluster, manifest=[manifest])
+    custom = resource.node.find_child("Resource").node.default_child
+    cast("CfnResource", custom).add_metadata(OBJECT_METADATA, manifest)
+    return resource
 
 
 def _name(manifest: dict[str, Any]) -> str:

@@ -22,11 +22,10 @@ def environment() -> Environment:
 @pytest.fixture(scope="session")
 def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Environment], Assembly]:
     def run(environment: Environment) -> Assembly:
-        from app import build_app  # only here: loading CDK takes seconds, which other tests need not wait for
+        from app import synthesise  # only here: loading CDK takes seconds, which other tests need not wait for
 
         folder = tmp_path_factory.mktemp("cdk.out")
-        build_app(environment, folder).synth()
-        return read_assembly(folder, environment)
+        return read_assembly(synthesise(environment, folder), environment)
 
     return run
 

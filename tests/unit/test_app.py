@@ -1,6 +1,5 @@
 """The app as the CDK CLI runs it: a process of its own."""
 
-import filecmp
 import json
 import os
 import subprocess
@@ -14,23 +13,40 @@ from tests.unit.assembly import Assembly
 ROOT = Path(__file__).parents[2]
 
 
-def _run(outdir: Path, **context: str | bool) -> subprocess.CompletedProcess[str]:
-    """Run the app with what the CDK CLI puts into its environment."""
-    variables = {**os.environ, "CDK_OUTDIR": str(outdir), "CDK_CONTEXT_JSON": json.dumps(context)}
-    return subprocess.run([sys.executable, "app.py"], cwd=ROOT, env=variables, capture_output=True, text=True)
+ENVIRONMENTS = sorted(path.stem for path in (ROOT / "environments").glob("*.yaml"))
+NO_NETWORK = ["unshare", "--map-root-user", "--net"]
+"""A network namespace of its own: no address, not even a route to this machine."""
 
 
-def test_two_runs_write_the_same_bytes_and_the_workshop_is_the_default(assembly: Assembly, tmp_path: Path) -> None:
-    # What the CLI itself adds to the context must not change a template either.
-    result = _run(tmp_path, **{"aws:cdk:enable-path-metadata": True, "aws:cdk:version-reporting": True})
+def _run(outdir: Path, *before: str, **context: str | bool) -> subprocess.CompletedProcess[str]:
+    """Run the app with what the CDK CLI puts into its environment, and no word of AWS."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    variables |= {"CDK_OUTDIR": str(outdir), "CDK_CONTEXT_JSON": json.dumps(context)}
+    return subprocess.run([*before, sys.executable, "app.py"], cwd=ROOT, env=variables, capture_output=True, text=True)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_two_synths_give_the_same_bytes_without_a_network(name: str, tmp_path: Path) -> None:
+    if subprocess.run([*NO_NETWORK, "true"], capture_output=True).returncode:
+        pytest.skip("this machine does not let its users make network namespaces")
+    first, second = tmp_path / "first", tmp_path / "second"
+    result = _run(first, *NO_NETWORK, environment=name)
     assert result.returncode == 0, result.stderr
-    compared = filecmp.dircmp(assembly.folder, tmp_path)
-    assert not compared.left_only
-    assert not compared.right_only
-    names = [path.name for path in tmp_path.iterdir() if path.is_file()]
-    _, different, unread = filecmp.cmpfiles(assembly.folder, tmp_path, names, shallow=False)
-    assert not different
-    assert not unread
+    # What the CLI itself adds to the context must not change a template either.
+    also = {"aws:cdk:enable-path-metadata": True, "aws:cdk:version-reporting": True}
+    assert _run(second, *NO_NETWORK, environment=name, **also).returncode == 0
+    assert _files(first)
+    assert _files(first) == _files(second)
+
+
+def test_the_workshop_is_the_default(assembly: Assembly, tmp_path: Path) -> None:
+    result = _run(tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert _files(tmp_path) == _files(assembly.folder)
 
 
 def test_an_environment_that_cannot_be_built_is_one_message_and_no_templates(tmp_path: Path) -> None:
@@ -40,7 +56,7 @@ def test_an_environment_that_cannot_be_built_is_one_message_and_no_templates(tmp
     assert result.stdout == ""
     assert result.stderr.splitlines() == [
         f"there is no environment 'staging' in {ROOT / 'environments'}",
-        "  those that exist: workshop",
+        f"  those that exist: {', '.join(ENVIRONMENTS)}",
         "  choose one with -c environment=NAME, or add a file there",
     ]
     assert not list(outdir.glob("*.template.json"))
