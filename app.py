@@ -1,5 +1,6 @@
 """The app: `python app.py` writes the templates of one environment, as the CDK CLI asks it to."""
 
+import gc
 import json
 import sys
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Any, Final
 import aws_cdk as cdk
 
 from configuration import ConfigurationError, Environment, load_environment
-from stacks import ClusterStack, GpuPoolsStack, KarpenterStack, NetworkStack, write_manifests
+from configuration.environment import KUBERNETES_SUPPORT
+from stacks import ClusterStack, KarpenterStack, NetworkStack, NodePoolsStack, SamplesStack, write_manifests
 
 HERE: Final = Path(__file__).parent
 DEFAULT_ENVIRONMENT: Final = "workshop"
@@ -34,20 +36,40 @@ def build_app(environment: Environment, outdir: Path | None = None) -> cdk.App:
     )
     name = environment.cluster.name
     options = {"env": cdk.Environment(region=environment.network.region)}
-    network = NetworkStack(app, f"{name}-network", environment=environment, **options)
-    cluster = ClusterStack(app, f"{name}-cluster", environment=environment, vpc=network.vpc, **options)
-    karpenter = KarpenterStack(app, f"{name}-karpenter", environment=environment, cluster=cluster.cluster, **options)
-    tags = {ENVIRONMENT_TAG: environment.name}
-    pools = GpuPoolsStack(
+    tags = {**environment.tags, ENVIRONMENT_TAG: environment.name}
+    network = None
+    if environment.network.vpc:
+        network = NetworkStack(app, f"{name}-network", environment=environment, **options).network
+    cluster = ClusterStack(app, f"{name}-cluster", environment=environment, network=network, **options)
+    karpenter = KarpenterStack(
         app,
-        f"{name}-gpu-pools",
-        environment=environment,
+        f"{name}-karpenter",
         cluster=cluster.cluster,
-        node_role_name=karpenter.node_role_name,
+        cluster_name=name,
+        karpenter=environment.karpenter,
+        node_groups=[group.name for group in environment.cluster.node_groups],
+        buys_spot=any("spot" in pool.capacity_types() for pool in environment.pools),
+        alarm_topic_arn=environment.alarms.topic_arn if environment.alarms else None,
+        **options,
+    )
+    pools = NodePoolsStack(
+        app,
+        f"{name}-node-pools",
+        karpenter=karpenter,
+        node_classes=environment.node_classes,
+        gpu_pools=environment.gpu_pools,
+        cpu_pools=environment.cpu_pools,
+        device_plugin=environment.device_plugin,
+        dcgm_exporter=environment.dcgm_exporter,
+        subnet_ids=cluster.node_subnet_ids,
+        security_group_ids=cluster.node_security_group_ids,
         tags_of_nodes=tags,
         **options,
     )
-    pools.add_stack_dependency(karpenter)
+    if environment.samples:
+        SamplesStack(app, f"{name}-samples", pools=pools, names=environment.samples, **options)
+    for name, warning in environment.warnings().items():
+        cdk.Annotations.of(cluster if name == KUBERNETES_SUPPORT else pools).add_warning_v2(f"eks-gpu:{name}", warning)
     for key, value in tags.items():
         cdk.Tags.of(app).add(key, value)
     # The logs of the kubectl handler go with the cluster: `cdk destroy` leaves nothing behind.
@@ -85,6 +107,8 @@ def _context() -> dict[str, Any]:
 
 def main() -> int:
     """Synthesise the environment that `-c environment=NAME` names; return the process's exit status."""
+    # A process of seconds: looking for garbage would take a tenth of them, and frees next to nothing.
+    gc.disable()
     name = cdk.App(auto_synth=False).node.try_get_context("environment") or DEFAULT_ENVIRONMENT
     try:
         environment = load_environment(name, HERE / "environments")

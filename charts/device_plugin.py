@@ -1,7 +1,8 @@
-"""The NVIDIA device plugin: the DaemonSet of its Helm chart, release 0.18.2, as a plain manifest.
+"""The NVIDIA device plugin: the objects of its Helm chart, release 0.18.2, as plain manifests.
 
-Source: NVIDIA/k8s-device-plugin v0.18.2, deployments/helm/nvidia-device-plugin. Left out, since nothing here uses them:
-GPU feature discovery, node feature discovery, and the MPS control daemon.
+Source: NVIDIA/k8s-device-plugin v0.18.2, deployments/helm/nvidia-device-plugin; `tests/parity` compares with what that
+renders. Its hook that removes node labels after it is uninstalled is not here: among plain manifests it would run at
+once.
 """
 
 from collections.abc import Iterable
@@ -10,117 +11,91 @@ from typing import Any, Final
 from cdk8s import Chart
 from constructs import Construct
 
-from charts.objects import add_object
+from charts import gpu_nodes
+from charts.device_plugin_pods import gpu_feature_discovery, mps_control_daemon, plugin
+from charts.node_feature_discovery import add_node_feature_discovery
+from charts.objects import add_namespace, add_object
 from configuration import Taint
-from configuration.pools import GPU_NODE_LABEL
+from configuration.images import device_plugin_image
+from configuration.releases import NFD_VERSIONS
 
 NAME: Final = "nvidia-device-plugin"
 """Name of the Helm release that this stands for, and of its DaemonSet."""
 
-_CHART_TOLERATIONS: Final[list[dict[str, str]]] = [
-    {"key": "CriticalAddonsOnly", "operator": "Exists"},
-    {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
-]
-
 
 class DevicePluginChart(Chart):
-    """The device plugin on every GPU node, in a namespace of its own.
+    """The device plugin on every GPU node that needs one, in a namespace of its own.
 
     Args:
         scope: cdk8s app.
         construct_id: Name of the chart.
         version: Release, such as 0.18.2.
-        namespace: Namespace, created.
-        taints: The taints of every pool that the plugin must run on. It tolerates each, so that no pool's GPUs stay
-            unregistered.
+        namespace: Namespace, made too unless it is one of the cluster's own.
+        taints: The taints of every pool that the plugin must run on. Each is tolerated by all that runs on nodes, so
+            that no pool's GPUs stay unregistered.
+        feature_discovery: Whether nodes are labelled with what their GPUs are (GPU feature discovery, and node feature
+            discovery, which writes the labels).
+        classes_with_plugin: Node classes whose image has the device plugin built in: nothing of this runs on their
+            nodes (`gpu_nodes.classes_with_plugin`).
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, version: str, namespace: str, taints: Iterable[Taint]
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        version: str,
+        namespace: str,
+        taints: Iterable[Taint],
+        feature_discovery: bool = False,
+        classes_with_plugin: Iterable[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
+        placement = {
+            "affinity": gpu_nodes.where_plugin_is_needed(classes_with_plugin),
+            "tolerations": gpu_nodes.tolerations(taints),
+        }
+        image = device_plugin_image(version)
         labels = {
             "helm.sh/chart": f"{NAME}-{version}",
             **_selector(),
             "app.kubernetes.io/version": version,
             "app.kubernetes.io/managed-by": "cdk8s",
         }
-        add_object(self, api_version="v1", kind="Namespace", name=namespace)
-        add_object(
-            self,
-            api_version="apps/v1",
-            kind="DaemonSet",
-            name=NAME,
-            namespace=namespace,
-            labels=labels,
-            body={"spec": _daemon_set(version, _tolerations(taints))},
-        )
 
+        def daemon_set(suffix: str, component: str, pod: dict[str, Any]) -> None:
+            # The chart gives the pods of all three the same labels: each one's DaemonSet would find the others' too.
+            own = {"app.kubernetes.io/component": component}
+            add_object(
+                self,
+                api_version="apps/v1",
+                kind="DaemonSet",
+                name=f"{NAME}{suffix}",
+                namespace=namespace,
+                labels={**labels, **own},
+                body={"spec": _daemon_set({**_selector(), **own}, pod | placement)},
+            )
 
-def _tolerations(taints: Iterable[Taint]) -> list[dict[str, str]]:
-    tolerations = list(_CHART_TOLERATIONS)
-    for taint in taints:
-        # Exists, whatever the value: a pool that gives its taint a value later must not lose its GPUs.
-        toleration = {"key": taint.key, "operator": "Exists", "effect": taint.effect}
-        if toleration not in tolerations:
-            tolerations.append(toleration)
-    return tolerations
+        add_namespace(self, namespace)
+        if feature_discovery:
+            add_node_feature_discovery(
+                self, release=NAME, version=NFD_VERSIONS[version], namespace=namespace, placement=placement
+            )
+            daemon_set("-gpu-feature-discovery", "gpu-feature-discovery", gpu_feature_discovery(image))
+        daemon_set("-mps-control-daemon", "mps-control-daemon", mps_control_daemon(image))
+        daemon_set("", "device-plugin", plugin(image))
 
 
 def _selector() -> dict[str, str]:
     return {"app.kubernetes.io/name": NAME, "app.kubernetes.io/instance": NAME}
 
 
-def _daemon_set(version: str, tolerations: list[dict[str, str]]) -> dict[str, Any]:
+def _daemon_set(labels: dict[str, str], pod: dict[str, Any]) -> dict[str, Any]:
     return {
-        "selector": {"matchLabels": _selector()},
+        "selector": {"matchLabels": labels},
         "updateStrategy": {"type": "RollingUpdate"},
         "template": {
-            "metadata": {"labels": _selector()},
-            "spec": {
-                "priorityClassName": "system-node-critical",
-                "containers": [_container(version)],
-                "volumes": [
-                    _host_path("kubelet-device-plugins-dir", "/var/lib/kubelet/device-plugins", "Directory"),
-                    _host_path("mps-root", "/run/nvidia/mps", "DirectoryOrCreate"),
-                    _host_path("mps-shm", "/run/nvidia/mps/shm"),
-                    _host_path("cdi-root", "/var/run/cdi", "DirectoryOrCreate"),
-                ],
-                "affinity": {
-                    "nodeAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": {
-                            "nodeSelectorTerms": [
-                                {"matchExpressions": [{"key": GPU_NODE_LABEL, "operator": "In", "values": ["true"]}]}
-                            ]
-                        }
-                    }
-                },
-                "tolerations": tolerations,
-            },
+            "metadata": {"labels": labels},
+            "spec": {"priorityClassName": "system-node-critical", **pod},
         },
     }
-
-
-def _container(version: str) -> dict[str, Any]:
-    return {
-        "name": f"{NAME}-ctr",
-        "image": f"nvcr.io/nvidia/k8s-device-plugin:v{version}",
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["nvidia-device-plugin"],
-        "env": [
-            {"name": "MPS_ROOT", "value": "/run/nvidia/mps"},
-            {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
-            {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility"},
-        ],
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-        "volumeMounts": [
-            {"name": "kubelet-device-plugins-dir", "mountPath": "/var/lib/kubelet/device-plugins"},
-            {"name": "mps-shm", "mountPath": "/dev/shm"},  # noqa: S108 - where the plugin looks for it
-            {"name": "mps-root", "mountPath": "/mps"},
-            {"name": "cdi-root", "mountPath": "/var/run/cdi"},
-        ],
-    }
-
-
-def _host_path(name: str, path: str, kind: str | None = None) -> dict[str, Any]:
-    return {"name": name, "hostPath": {"path": path, "type": kind} if kind else {"path": path}}

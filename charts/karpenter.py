@@ -1,43 +1,69 @@
-"""Karpenter's controller: the objects of its Helm chart, release 1.14.1, as plain manifests.
+"""Karpenter's controller: the objects of its Helm chart, releases 1.8 to 1.14, as plain manifests.
 
-Source: karpenter-provider-aws, branch release-v1.14.1, charts/karpenter. The chart's custom resource definitions are
-not here: they are installed from the chart `karpenter-crd`.
+Source: karpenter-provider-aws v1.8.0 to v1.14.1, charts/karpenter; `tests/parity` compares with what that renders. The
+chart's custom resource definitions are not here: they are installed from the chart `karpenter-crd`.
 """
 
 from cdk8s import Chart
 from constructs import Construct
 
-from charts.karpenter_deployment import METRICS_PORT, NAME, KarpenterSettings, deployment, selector
+from charts.karpenter_deployment import METRICS_PORT, NAME, ClusterFacts, deployment, selector
 from charts.karpenter_rbac import add_access
-from charts.objects import add_object
+from charts.objects import add_namespace, add_object
+from configuration import Karpenter
+from configuration.releases import numbers
 
 
 class KarpenterChart(Chart):
-    """Karpenter in a namespace of its own."""
+    """Karpenter in its namespace, which is made too unless it is one of the cluster's own.
 
-    def __init__(self, scope: Construct, construct_id: str, *, settings: KarpenterSettings) -> None:
+    Args:
+        scope: cdk8s app.
+        construct_id: Name of the chart.
+        karpenter: What the user asks for.
+        cluster: The cluster that it buys nodes for.
+        role_arn: IAM role that the service account's annotation names (IAM roles for service accounts), may be a CDK
+            token; None where the role comes from an EKS Pod Identity association, which no object shows.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        karpenter: Karpenter,
+        cluster: ClusterFacts,
+        role_arn: str | None,
+    ) -> None:
         super().__init__(scope, construct_id)
         labels = {
-            "helm.sh/chart": f"{NAME}-{settings.version}",
+            "helm.sh/chart": f"{NAME}-{karpenter.version}",
             **selector(),
-            "app.kubernetes.io/version": settings.version,
+            "app.kubernetes.io/version": karpenter.version,
             # Helm is what upstream's chart says here. Nothing of Helm's manages these.
             "app.kubernetes.io/managed-by": "cdk8s",
         }
-        namespace = settings.namespace
-        add_object(self, api_version="v1", kind="Namespace", name=namespace)
+        namespace = karpenter.namespace
+        add_namespace(self, namespace)
         add_object(
             self,
             api_version="v1",
             kind="ServiceAccount",
-            name=settings.service_account,
+            name=karpenter.service_account,
             namespace=namespace,
             labels=labels,
-            annotations={"eks.amazonaws.com/role-arn": settings.role_arn},
+            annotations={"eks.amazonaws.com/role-arn": role_arn} if role_arn else None,
             # The Deployment mounts the token by itself; other pods that name this account get none.
             body={"automountServiceAccountToken": False},
         )
-        add_access(self, name=NAME, namespace=namespace, service_account=settings.service_account, labels=labels)
+        add_access(
+            self,
+            name=NAME,
+            namespace=namespace,
+            service_account=karpenter.service_account,
+            labels=labels,
+            release=numbers(karpenter.version),
+        )
         add_object(
             self,
             api_version="policy/v1",
@@ -71,5 +97,5 @@ class KarpenterChart(Chart):
             name=NAME,
             namespace=namespace,
             labels=labels,
-            body={"spec": deployment(settings)},
+            body={"spec": deployment(karpenter, cluster)},
         )

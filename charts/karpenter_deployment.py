@@ -1,11 +1,19 @@
 """Karpenter's Deployment: where its pods run, as whom, and what they are told.
 
-Source: karpenter-provider-aws, branch release-v1.14.1, charts/karpenter/templates/deployment.yaml and values.yaml.
+Source: karpenter-provider-aws v1.8.0 to v1.14.1, charts/karpenter/templates/deployment.yaml and values.yaml.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+from configuration import Karpenter
+from configuration.releases import (
+    CAPACITY_BUFFER_SINCE,
+    KARPENTER_IMAGE_DIGESTS,
+    REFRESH_INTERVALS_SINCE,
+    numbers,
+)
 
 NAME: Final = "karpenter"
 """Name of the Helm release that these objects stand for, and of most of them."""
@@ -13,50 +21,29 @@ NAME: Final = "karpenter"
 METRICS_PORT: Final = 8080
 HEALTH_PORT: Final = 8081
 
-FEATURE_GATES: Final = {
-    "ReservedCapacity": True,
-    "SpotToSpotConsolidation": False,
-    "NodeRepair": False,
-    "NodeOverlay": False,
-    "StaticCapacity": False,
-    "CapacityBuffer": False,
-}
-"""The chart's own defaults (values.yaml, settings.featureGates)."""
+_REFRESH_INTERVAL: Final = "1m"
+"""How often images and subnets are looked up: the chart's default, and the least that it allows."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class KarpenterSettings:
-    """What the controller is told.
+class ClusterFacts:
+    """The cluster that Karpenter buys nodes for, as far as its controller must know it.
 
     Attributes:
-        version: Release, such as 1.14.1.
-        image_digest: `sha256:...` of that release's image.
-        namespace: Namespace it runs in.
-        service_account: Service account it runs as.
-        role_arn: IAM role of that service account.
-        replicas: Number of pods.
-        cpu: CPU requested and limited per pod, a Kubernetes quantity.
-        memory: Memory requested and limited per pod, a Kubernetes quantity.
-        node_groups: Managed node groups it may run on.
-        region: AWS Region it works in.
-        cluster_name: The EKS cluster it buys nodes for.
-        cluster_endpoint: URL of that cluster's API server, given to its nodes.
-        interruption_queue: Name of the SQS queue it reads interruptions from.
+        name: The EKS cluster.
+        endpoint: URL of its API server, given to its nodes; may be a CDK token.
+        region: AWS Region it is in.
+        interruption_queue: Name of the SQS queue that interruptions are read from, may be a CDK token; empty to read
+            none.
+        node_groups: Managed node groups that the controller may run on; empty where they are not known, and then it
+            may run on every node that it did not buy itself.
     """
 
-    version: str
-    image_digest: str
-    namespace: str
-    service_account: str
-    role_arn: str
-    replicas: int
-    cpu: str
-    memory: str
-    node_groups: Sequence[str]
+    name: str
+    endpoint: str
     region: str
-    cluster_name: str
-    cluster_endpoint: str
     interruption_queue: str
+    node_groups: Sequence[str]
 
 
 def selector() -> dict[str, str]:
@@ -64,10 +51,10 @@ def selector() -> dict[str, str]:
     return {"app.kubernetes.io/name": NAME, "app.kubernetes.io/instance": NAME}
 
 
-def deployment(settings: KarpenterSettings) -> dict[str, Any]:
+def deployment(karpenter: Karpenter, cluster: ClusterFacts) -> dict[str, Any]:
     """Return the Deployment's `spec`."""
     return {
-        "replicas": settings.replicas,
+        "replicas": karpenter.replicas,
         "revisionHistoryLimit": 10,
         "strategy": {"rollingUpdate": {"maxUnavailable": 1}},
         "selector": {"matchLabels": selector()},
@@ -75,14 +62,14 @@ def deployment(settings: KarpenterSettings) -> dict[str, Any]:
             "metadata": {"labels": selector()},
             "spec": {
                 "automountServiceAccountToken": True,
-                "serviceAccountName": settings.service_account,
+                "serviceAccountName": karpenter.service_account,
                 "securityContext": {"fsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
                 "priorityClassName": "system-cluster-critical",
                 "dnsPolicy": "ClusterFirst",
                 "schedulerName": "default-scheduler",
-                "containers": [_container(settings)],
+                "containers": [_container(karpenter, cluster)],
                 "nodeSelector": {"kubernetes.io/os": "linux"},
-                "affinity": _affinity(settings.node_groups),
+                "affinity": _affinity(cluster.node_groups),
                 "topologySpreadConstraints": [
                     {
                         "maxSkew": 1,
@@ -98,18 +85,15 @@ def deployment(settings: KarpenterSettings) -> dict[str, Any]:
 
 
 def _affinity(node_groups: Sequence[str]) -> dict[str, Any]:
-    """Keep the controller off the nodes that it may delete, on the managed node groups, one pod a node."""
+    """Keep the controller off the nodes that it may delete, on the known node groups, one pod a node."""
+    expressions: list[dict[str, Any]] = [{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}]
+    if node_groups:
+        expressions.append({"key": "eks.amazonaws.com/nodegroup", "operator": "In", "values": sorted(node_groups)})
     return {
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [
-                    {
-                        "matchExpressions": [
-                            {"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"},
-                            {"key": "eks.amazonaws.com/nodegroup", "operator": "In", "values": sorted(node_groups)},
-                        ]
-                    }
-                ]
+                # In one term: all must hold.
+                "nodeSelectorTerms": [{"matchExpressions": expressions}]
             }
         },
         "podAntiAffinity": {
@@ -120,11 +104,12 @@ def _affinity(node_groups: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _container(settings: KarpenterSettings) -> dict[str, Any]:
-    resources = {"cpu": settings.cpu, "memory": settings.memory}
+def _container(karpenter: Karpenter, cluster: ClusterFacts) -> dict[str, Any]:
+    version = karpenter.version
+    resources = {"cpu": karpenter.cpu, "memory": karpenter.memory}
     return {
         "name": "controller",
-        "image": f"public.ecr.aws/karpenter/controller:{settings.version}@{settings.image_digest}",
+        "image": f"{karpenter.image_repository}:{version}@{KARPENTER_IMAGE_DIGESTS[version]}",
         "imagePullPolicy": "IfNotPresent",
         "securityContext": {
             "privileged": False,
@@ -135,7 +120,7 @@ def _container(settings: KarpenterSettings) -> dict[str, Any]:
             "runAsGroup": 65532,
             "capabilities": {"drop": ["ALL"]},
         },
-        "env": _environment(settings),
+        "env": _environment(karpenter, cluster),
         "ports": [
             {"name": "http-metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
             {"name": "http", "containerPort": HEALTH_PORT, "protocol": "TCP"},
@@ -154,43 +139,74 @@ def _container(settings: KarpenterSettings) -> dict[str, Any]:
     }
 
 
-def _environment(settings: KarpenterSettings) -> list[dict[str, Any]]:
+def _environment(karpenter: Karpenter, cluster: ClusterFacts) -> list[dict[str, Any]]:
     """The container's environment, in the order of the chart's own."""
-    gates = ",".join(f"{gate}={str(on).lower()}" for gate, on in FEATURE_GATES.items())
-
-    def text(name: str, value: str) -> dict[str, Any]:
-        return {"name": name, "value": value}
 
     def resource(name: str, which: str, divisor: str) -> dict[str, Any]:
         reference = {"containerName": "controller", "divisor": divisor, "resource": which}
         return {"name": name, "valueFrom": {"resourceFieldRef": reference}}
 
+    fixed = {
+        "KUBERNETES_MIN_VERSION": "1.19.0-0",
+        "KARPENTER_SERVICE": NAME,
+        "LOG_LEVEL": karpenter.settings.log_level,
+        "LOG_OUTPUT_PATHS": "stdout",
+        "LOG_ERROR_OUTPUT_PATHS": "stderr",
+        "METRICS_PORT": str(METRICS_PORT),
+        "HEALTH_PROBE_PORT": str(HEALTH_PORT),
+    }
     return [
-        text("KUBERNETES_MIN_VERSION", "1.19.0-0"),
-        text("KARPENTER_SERVICE", NAME),
-        text("LOG_LEVEL", "info"),
-        text("LOG_OUTPUT_PATHS", "stdout"),
-        text("LOG_ERROR_OUTPUT_PATHS", "stderr"),
-        text("METRICS_PORT", str(METRICS_PORT)),
-        text("HEALTH_PROBE_PORT", str(HEALTH_PORT)),
+        *_texts(fixed),
         {"name": "SYSTEM_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
         resource("CPU_REQUESTS", "requests.cpu", "1m"),
         resource("MEMORY_LIMIT", "limits.memory", "0"),
-        text("FEATURE_GATES", gates),
-        text("BATCH_MAX_DURATION", "10s"),
-        text("BATCH_IDLE_DURATION", "1s"),
-        text("PREFERENCE_POLICY", "Respect"),
-        text("MIN_VALUES_POLICY", "Strict"),
-        text("CLUSTER_NAME", settings.cluster_name),
-        text("CLUSTER_ENDPOINT", settings.cluster_endpoint),
-        text("VM_MEMORY_OVERHEAD_PERCENT", "0.075"),
-        text("INTERRUPTION_QUEUE", settings.interruption_queue),
-        text("RESERVED_ENIS", "0"),
-        text("IGNORE_DRA_REQUESTS", "true"),
-        text("AMI_REFRESH_INTERVAL", "1m"),
-        text("SUBNET_REFRESH_INTERVAL", "1m"),
+        *_texts(_settings(karpenter, cluster)),
+    ]
+
+
+def _settings(karpenter: Karpenter, cluster: ClusterFacts) -> dict[str, str]:
+    """What the environment decides. What is off or empty is left out, as the chart does."""
+    settings, release = karpenter.settings, numbers(karpenter.version)
+    refresh = _REFRESH_INTERVAL if release >= REFRESH_INTERVALS_SINCE else ""
+    told = {
+        "FEATURE_GATES": ",".join(f"{gate}={str(on).lower()}" for gate, on in _feature_gates(karpenter).items()),
+        "BATCH_MAX_DURATION": settings.batch_max_duration,
+        "BATCH_IDLE_DURATION": settings.batch_idle_duration,
+        "PREFERENCE_POLICY": settings.preference_policy,
+        "MIN_VALUES_POLICY": settings.min_values_policy,
+        "CLUSTER_NAME": cluster.name,
+        "CLUSTER_ENDPOINT": cluster.endpoint,
+        "ISOLATED_VPC": "true" if settings.isolated_vpc else "",
+        # Zero is said too: the chart would leave the number 0 out, and the controller fall back to 0.075.
+        "VM_MEMORY_OVERHEAD_PERCENT": str(settings.vm_memory_overhead_percent),
+        "INTERRUPTION_QUEUE": cluster.interruption_queue,
+        "ENABLE_ZONAL_SHIFT": "true" if settings.enable_zonal_shift else "",
+        "RESERVED_ENIS": str(settings.reserved_enis),
+        "IGNORE_DRA_REQUESTS": "true",
+        "AMI_REFRESH_INTERVAL": refresh,
+        "SUBNET_REFRESH_INTERVAL": refresh,
         # The chart leaves the Region to the SDK, whose last resort is the node's metadata service, and Karpenter stops
         # where that is out of reach (karpenter-provider-aws v1.14.1, pkg/operator/operator.go). It is known, so it is
         # said.
-        text("AWS_REGION", settings.region),
-    ]
+        "AWS_REGION": cluster.region,
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _feature_gates(karpenter: Karpenter) -> dict[str, bool]:
+    """The gates of the release, in the order of the chart's own."""
+    gates = karpenter.feature_gates
+    switched = {
+        "ReservedCapacity": gates.reserved_capacity,
+        "SpotToSpotConsolidation": gates.spot_to_spot_consolidation,
+        "NodeRepair": gates.node_repair,
+        "NodeOverlay": gates.node_overlay,
+        "StaticCapacity": gates.static_capacity,
+    }
+    if numbers(karpenter.version) >= CAPACITY_BUFFER_SINCE:
+        switched["CapacityBuffer"] = gates.capacity_buffer
+    return switched
+
+
+def _texts(values: dict[str, str]) -> Iterator[dict[str, str]]:
+    return ({"name": name, "value": value} for name, value in values.items())

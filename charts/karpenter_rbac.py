@@ -1,7 +1,7 @@
 """What Karpenter may do in the cluster: its chart's roles, rule by rule.
 
-Source: karpenter-provider-aws v1.14.1, charts/karpenter/templates/{aggregate-clusterrole,clusterrole,clusterrole-core,
-role,rolebinding}.yaml.
+Source: karpenter-provider-aws v1.8.0 to v1.14.1, charts/karpenter/templates/{aggregate-clusterrole,clusterrole,
+clusterrole-core,role,rolebinding}.yaml.
 """
 
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from typing import Any, Final
 from cdk8s import Chart
 
 from charts.objects import add_object
+from configuration.releases import CAPACITY_BUFFER_SINCE, Version
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _LEADER: Final = "karpenter-leader-election"
@@ -32,32 +33,45 @@ ADMIN_RULES: Final = [
 ]
 """Added to the cluster role `admin`, so that people who have it can manage pools."""
 
-CORE_RULES: Final = [
-    _rule(
-        "karpenter.sh",
-        "nodepools nodepools/status nodeclaims nodeclaims/status nodeoverlays nodeoverlays/status",
-        "get list watch",
-    ),
-    _rule("autoscaling.x-k8s.io", "capacitybuffers capacitybuffers/status", "get list watch"),
-    _rule("", "podtemplates", "get list watch"),
-    _rule(
-        "",
-        "pods nodes persistentvolumes persistentvolumeclaims replicationcontrollers namespaces",
-        "get list watch",
-    ),
-    _rule("storage.k8s.io", "storageclasses csinodes volumeattachments", "get watch list"),
-    _rule("apps", "daemonsets deployments replicasets statefulsets", "get list watch"),
-    _rule("policy", "poddisruptionbudgets", "get list watch"),
-    _rule("", "events", "get list watch"),
-    _rule("karpenter.sh", "nodeclaims nodeclaims/status", "create delete update patch"),
-    _rule("karpenter.sh", "nodepools nodepools/status nodeoverlays/status", "update patch"),
-    _rule("autoscaling.x-k8s.io", "capacitybuffers/status", "update patch"),
-    _rule("", "events", "create patch"),
-    _rule("", "nodes", "patch delete update"),
-    _rule("", "pods/eviction", "create"),
-    _rule("", "pods", "delete"),
-]
-"""What scheduling, consolidation and draining need, whatever the cloud."""
+
+def core_rules(release: Version) -> list[Rule]:
+    """What scheduling, consolidation and draining need, whatever the cloud.
+
+    Args:
+        release: Of Karpenter. From 1.14 it may watch capacity buffers and what they count pods of.
+    """
+    buffers = release >= CAPACITY_BUFFER_SINCE
+    read_buffers = [
+        _rule("autoscaling.x-k8s.io", "capacitybuffers capacitybuffers/status", "get list watch"),
+        _rule("", "podtemplates", "get list watch"),
+    ]
+    write_buffers = [_rule("autoscaling.x-k8s.io", "capacitybuffers/status", "update patch")]
+    read_apps = "get list watch" if buffers else "list watch"
+    return [
+        _rule(
+            "karpenter.sh",
+            "nodepools nodepools/status nodeclaims nodeclaims/status nodeoverlays nodeoverlays/status",
+            "get list watch",
+        ),
+        *(read_buffers if buffers else []),
+        _rule(
+            "",
+            "pods nodes persistentvolumes persistentvolumeclaims replicationcontrollers namespaces",
+            "get list watch",
+        ),
+        _rule("storage.k8s.io", "storageclasses csinodes volumeattachments", "get watch list"),
+        _rule("apps", "daemonsets deployments replicasets statefulsets", read_apps),
+        _rule("policy", "poddisruptionbudgets", "get list watch"),
+        _rule("", "events", "get list watch"),
+        _rule("karpenter.sh", "nodeclaims nodeclaims/status", "create delete update patch"),
+        _rule("karpenter.sh", "nodepools nodepools/status nodeoverlays/status", "update patch"),
+        *(write_buffers if buffers else []),
+        _rule("", "events", "create patch"),
+        _rule("", "nodes", "patch delete update"),
+        _rule("", "pods/eviction", "create"),
+        _rule("", "pods", "delete"),
+    ]
+
 
 AWS_RULES: Final = [
     _rule("karpenter.k8s.aws", "ec2nodeclasses", "get list watch"),
@@ -77,7 +91,9 @@ DNS_RULES: Final = [_rule("", "services", "get", named="kube-dns")]
 """The cluster's DNS address, which new nodes are given."""
 
 
-def add_access(chart: Chart, *, name: str, namespace: str, service_account: str, labels: Mapping[str, str]) -> None:
+def add_access(
+    chart: Chart, *, name: str, namespace: str, service_account: str, labels: Mapping[str, str], release: Version
+) -> None:
     """Add Karpenter's roles and bind them to its service account.
 
     Args:
@@ -86,6 +102,7 @@ def add_access(chart: Chart, *, name: str, namespace: str, service_account: str,
         namespace: Namespace of the release.
         service_account: Account of the controller, in that namespace.
         labels: Labels of every object.
+        release: Of Karpenter.
     """
     subjects = [{"kind": "ServiceAccount", "name": service_account, "namespace": namespace}]
 
@@ -97,7 +114,7 @@ def add_access(chart: Chart, *, name: str, namespace: str, service_account: str,
         _add(chart, f"{kind}Binding", role_name, within, labels, {"roleRef": reference, "subjects": subjects})
 
     role("ClusterRole", f"{name}-admin", ADMIN_RULES, **{f"{_RBAC}/aggregate-to-admin": "true"})
-    role("ClusterRole", f"{name}-core", CORE_RULES)
+    role("ClusterRole", f"{name}-core", core_rules(release))
     binding("ClusterRole", f"{name}-core")
     role("ClusterRole", name, AWS_RULES)
     binding("ClusterRole", name)

@@ -1,9 +1,23 @@
-"""Adding one object to a chart."""
+"""Adding objects to a chart."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from cdk8s import ApiObject, ApiObjectMetadata, Chart, JsonPatch
+
+CLUSTERS_OWN_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+"""Namespaces that every cluster has, and that nobody may delete (Kubernetes, "Initial namespaces")."""
+
+
+def add_namespace(chart: Chart, name: str) -> None:
+    """Add a namespace to a chart, unless it is one of the cluster's own: that would be deleted with the chart.
+
+    Args:
+        chart: Where it goes.
+        name: The namespace.
+    """
+    if name not in CLUSTERS_OWN_NAMESPACES:
+        add_object(chart, api_version="v1", kind="Namespace", name=name)
 
 
 def add_object(

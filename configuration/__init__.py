@@ -4,26 +4,31 @@ Nothing here knows of CDK or cdk8s, so that a wrong value is found in millisecon
 """
 
 from configuration.cluster import Cluster, NodeGroup
-from configuration.device_plugin import DevicePlugin
+from configuration.device_plugin import DcgmExporter, DevicePlugin
 from configuration.environment import Environment
 from configuration.errors import ConfigurationError
 from configuration.karpenter import Karpenter
 from configuration.loading import load_environment
-from configuration.network import Network
-from configuration.pools import GpuPool, NodeClass
+from configuration.network import ExistingVpc, Network, Vpc
+from configuration.pools import CpuPool, GpuPool, NodeClass, Pool
 from configuration.scheduling import Requirement, Taint
 
 __all__ = [
     "Cluster",
     "ConfigurationError",
+    "CpuPool",
+    "DcgmExporter",
     "DevicePlugin",
     "Environment",
+    "ExistingVpc",
     "GpuPool",
     "Karpenter",
     "Network",
     "NodeClass",
     "NodeGroup",
+    "Pool",
     "Requirement",
     "Taint",
+    "Vpc",
     "load_environment",
 ]

@@ -1,10 +1,11 @@
 """Karpenter's controller: its release, where it runs, as whom, and its settings."""
 
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from configuration.model import Model
+from configuration.releases import CAPACITY_BUFFER_SINCE, WITHDRAWN_KARPENTER, ZONAL_SHIFT_SINCE, numbers
 from configuration.text import DnsName, Duration, ImageRepository, Quantity, Release, RoleName
 
 UPSTREAM_REPOSITORY: Final = "public.ecr.aws/karpenter/controller"
@@ -81,3 +82,26 @@ class Karpenter(Model):
     """What is switched on."""
     settings: Settings = Settings()
     """How it works."""
+
+    @field_validator("version")
+    @classmethod
+    def _not_withdrawn(cls, version: str) -> str:
+        reason = WITHDRAWN_KARPENTER.get(version)
+        if reason:
+            raise ValueError(f"{version} must not be run: {reason}")
+        return version
+
+    @model_validator(mode="after")
+    def _known_to_the_release(self) -> Self:
+        """A release passes over what it does not know without a word: the switch would be on, and nothing happen."""
+        for key, asked, since in (
+            ("featureGates.capacityBuffer", self.feature_gates.capacity_buffer, CAPACITY_BUFFER_SINCE),
+            ("settings.enableZonalShift", self.settings.enable_zonal_shift, ZONAL_SHIFT_SINCE),
+        ):
+            if asked and numbers(self.version) < since:
+                needed = ".".join(str(part) for part in since)
+                raise ValueError(
+                    f"{key}: Karpenter {self.version} does not know it: it needs Karpenter >= {needed}; raise "
+                    f"karpenter.version or remove it"
+                )
+        return self

@@ -9,9 +9,10 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from configuration.api.values import MEANINGS as API_MEANINGS
 from configuration.environment import Environment, EnvironmentFile
 from configuration.errors import ConfigurationError
-from configuration.text import MEANINGS
+from configuration.text import MEANINGS as OWN_MEANINGS
 
 
 def load_environment(name: str, folder: Path) -> Environment:
@@ -40,12 +41,28 @@ def load_environment(name: str, folder: Path) -> Environment:
     content = _read(path)
     try:
         EnvironmentFile.model_validate(content, by_name=False)
-        return Environment.model_validate({**content, "name": name}, by_name=False)
+        environment = Environment.model_validate({**content, "name": name}, by_name=False)
     except ValidationError as error:
         raise ConfigurationError(_message(path, error.errors(include_url=False))) from None
+    for other in known:
+        if other != name and _cluster_name(folder / f"{other}.yaml") == environment.cluster.name:
+            raise ConfigurationError(
+                f"{path} cannot be built:\n"
+                f"  cluster.name: {environment.cluster.name} is the cluster of {other}.yaml already; stacks and roles "
+                f"are named after it, so deploying the one would replace the other: give each a name of its own"
+            )
+    return environment
 
 
-class _Loader(yaml.SafeLoader):
+def _cluster_name(path: Path) -> Any:
+    """What a file calls its cluster; None where the file is not what it should be, which is told when it is built."""
+    try:
+        return _read(path)["cluster"]["name"]
+    except (ConfigurationError, KeyError, TypeError):
+        return None
+
+
+class _Loader(yaml.CSafeLoader):  # in C, since every synth waits for it
     """Like SafeLoader, but a key that is given twice is an error: YAML would silently keep the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -75,6 +92,8 @@ def _read(path: Path) -> Mapping[str, Any]:
         raise ConfigurationError(f"{path} is empty or not a mapping; copy environments/workshop.yaml and change it")
     return cast(Mapping[str, Any], content)
 
+
+_MEANINGS: Final[Mapping[str, str]] = {**API_MEANINGS, **OWN_MEANINGS}
 
 _ALLOWED: Final[Mapping[str, str]] = {
     "missing": "this key is needed",
@@ -121,7 +140,7 @@ def _explain(details: ErrorDetails) -> tuple[str, str]:
     if kind == "extra_forbidden":
         return where, f"unknown key; allowed here: {', '.join(_keys_beside(details['loc']))}"
     if kind == "string_pattern_mismatch":
-        return where, f"must be {MEANINGS[context['pattern']]}"
+        return where, f"must be {_MEANINGS[context['pattern']]}"
     if kind == "too_short":
         return where, f"must have at least {context['min_length']} item(s)"
     if kind == "string_too_long":
@@ -157,12 +176,17 @@ def _keys_beside(location: tuple[int | str, ...]) -> list[str]:
             node = node["items"]
         elif part in node.get("properties", {}):
             node = node["properties"][part]
-        else:  # a mapping by names of the user's own, such as nodeClasses
+        elif "patternProperties" in node:  # a mapping by names of the user's own, such as nodeClasses
             node = next(iter(node["patternProperties"].values()))
+        else:
+            node = node["additionalProperties"]
     return sorted(_resolve(schema, node)["properties"])
 
 
 def _resolve(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+    # What may be left out is `anyOf` of itself and null.
+    options = [option for option in node.get("anyOf", []) if option.get("type") != "null"] or [node]
+    node = options[0]
     reference = node.get("$ref")
     return schema["$defs"][reference.rpartition("/")[2]] if reference else node
 

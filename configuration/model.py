@@ -18,6 +18,8 @@ class Model(BaseModel):
         # In Python the names are Python's; in a file only camelCase is known (`load_environment` sees to it).
         validate_by_name=True,
         use_attribute_docstrings=True,
+        # A model that is part of another need not be ready by itself: every synth would wait for it.
+        defer_build=True,
     )
 
 

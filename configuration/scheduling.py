@@ -1,102 +1,124 @@
-"""Labels, requirements and taints: where a pool's nodes come from and what may run on them."""
+"""Labels, requirements and taints: where a pool's nodes come from and what may run on them.
 
-from typing import Final, Literal, Self
-
-from pydantic import Field, field_validator, model_validator
-
-from configuration.model import Model
-
-_DOCUMENTED: Final = "https://karpenter.sh/docs/concepts/scheduling/#well-known-labels"
-
-WELL_KNOWN_AWS_LABELS: Final = frozenset(
-    f"karpenter.k8s.aws/{name}"
-    for name in (
-        *("capacity-reservation-id", "capacity-reservation-interruptible", "capacity-reservation-type"),
-        *("ec2nodeclass", "instance-accelerator-count", "instance-accelerator-manufacturer"),
-        *("instance-accelerator-name", "instance-capability-flex", "instance-category", "instance-cpu"),
-        *("instance-cpu-manufacturer", "instance-cpu-sustained-clock-speed-mhz", "instance-ebs-bandwidth"),
-        *("instance-encryption-in-transit-supported", "instance-family", "instance-generation"),
-        *("instance-gpu-count", "instance-gpu-manufacturer", "instance-gpu-memory", "instance-gpu-name"),
-        *("instance-hypervisor", "instance-local-nvme", "instance-memory", "instance-network-bandwidth"),
-        *("instance-size", "instance-tenancy", "placement-group-id", "placement-group-partition"),
-    )
-)
-"""The labels of domain karpenter.k8s.aws that the NodePool CRD accepts.
-
-Source: karpenter-provider-aws v1.14.1, pkg/apis/crds/karpenter.sh_nodepools.yaml, the rule on `karpenter.k8s.aws`.
+What the API server refuses is in `configuration.api`; here is what it takes, but nobody means or Karpenter cannot use.
 """
 
-Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
-Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"]
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, Self
+
+from pydantic import field_validator, model_validator
+
+from configuration.api import node_pool
+from configuration.api.labels import CAPACITY_TYPE
+from configuration.api.node_pool import Taint
+from configuration.api.values import LABEL_VALUE, QUALIFIED_NAME
+
+__all__ = ["CAPACITY_TYPES", "Requirement", "Taint", "capacity_types", "check_label", "check_taints"]
+
+CAPACITY_TYPES: Final = ("on-demand", "spot", "reserved")
+"""Values of the label karpenter.sh/capacity-type."""
+
+_AUTO_MODE: Final = "eks.amazonaws.com"
+
+_VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    CAPACITY_TYPE: CAPACITY_TYPES,
+    "karpenter.k8s.aws/instance-tenancy": ("default", "dedicated"),
+}
+"""Labels with a known set of values. Karpenter passes over any other value, and over a pool that has no known one.
+
+Source: sigs.k8s.io/karpenter v1.14.1, pkg/apis/v1/labels.go; karpenter-provider-aws v1.14.1, pkg/apis/v1/labels.go.
+"""
 
 
-def check_label_key(key: str) -> str:
-    """Refuse a label that open-source Karpenter would ignore or its API would reject.
+def check_label(key: str, values: Iterable[str] = ()) -> None:
+    """Refuse a label that open-source Karpenter would ignore.
 
     Args:
-        key: The key of a label or of a requirement.
-
-    Returns:
-        The key.
+        key: The key of a label or of a requirement, taken by the API.
+        values: What it has or is compared with.
 
     Raises:
-        ValueError: Its domain belongs to EKS Auto Mode, or it is not one of the labels of a restricted domain.
+        ValueError: It belongs to EKS Auto Mode, is no label's key, or a value is none that the label has.
     """
     domain, _, name = key.rpartition("/")
-    if domain == "eks.amazonaws.com":
+    if domain == _AUTO_MODE:
         # Karpenter takes such a key for a label of the user's own and filters nothing by it: any type could be bought.
         raise ValueError(
             f"{key} belongs to EKS Auto Mode; open-source Karpenter would accept it and filter nothing; "
             f"write karpenter.k8s.aws/{name}"
         )
-    if domain == "karpenter.k8s.aws" and key not in WELL_KNOWN_AWS_LABELS:
-        raise ValueError(f"{key} is not a label of Karpenter's; those it knows: {_DOCUMENTED}")
-    if domain == "karpenter.sh" and name != "capacity-type":
-        raise ValueError(
-            f"{key} is set by Karpenter itself; of this domain only karpenter.sh/capacity-type may be used"
-        )
-    if key == "kubernetes.io/hostname":
-        raise ValueError("kubernetes.io/hostname is set by the node itself and cannot be chosen for a pool")
-    return key
+    if not re.search(QUALIFIED_NAME, key) or len(name) > 63 or len(domain) > 253:
+        raise ValueError(f"{key!r} is no label's key: write a name such as team, or a domain and a name, such as a.b/c")
+    for value in values:
+        known = _VALUES.get(key)
+        if known and value not in known:
+            raise ValueError(f"{key} is never {value}; use {', '.join(known)}")
 
 
-class Requirement(Model):
+class Requirement(node_pool.Requirement):
     """A condition on the nodes of a pool, as in a NodePool's `spec.template.spec.requirements`."""
-
-    key: str = Field(min_length=1)
-    """A label, such as karpenter.k8s.aws/instance-category."""
-    operator: Operator
-    """How `values` are compared with the label."""
-    values: tuple[str, ...] = Field(default=(), strict=False)
-    """What to compare with: one or more for In and NotIn, one number for Gt, Lt, Gte and Lte, else none."""
 
     @field_validator("key")
     @classmethod
-    def _known_domain(cls, key: str) -> str:
-        return check_label_key(key)
+    def _known(cls, key: str) -> str:
+        check_label(key)
+        return key
 
     @model_validator(mode="after")
-    def _values_fit_operator(self) -> Self:
-        """As the NodePool CRD has it (karpenter-provider-aws v1.14.1, karpenter.sh_nodepools.yaml)."""
-        count = len(self.values)
-        if self.operator in ("In", "NotIn") and not count:
-            raise ValueError(f"operator {self.operator} on {self.key} needs at least one value; add values: [...]")
-        if self.operator in ("Exists", "DoesNotExist") and count:
-            raise ValueError(f"operator {self.operator} on {self.key} takes no values; remove {list(self.values)}")
-        if self.operator in ("Gt", "Lt", "Gte", "Lte") and not (count == 1 and self.values[0].isdecimal()):
-            raise ValueError(
-                f"operator {self.operator} on {self.key} needs exactly one whole number >= 0 in quotes; "
-                f"given {list(self.values)}"
-            )
+    def _means_something(self) -> Self:
+        values = self.values or ()
+        if self.operator == "NotIn" and not values:
+            raise ValueError(f"operator NotIn on {self.key} needs at least one value; add values: [...]")
+        if self.operator in ("Exists", "DoesNotExist") and values:
+            raise ValueError(f"operator {self.operator} on {self.key} takes no values; remove {list(values)}")
+        if self.operator in ("In", "NotIn"):
+            check_label(self.key, values)
+        for value in values:
+            # Karpenter, not the API server, refuses these, and the pool is then never ready.
+            if len(value) > 63 or not re.search(LABEL_VALUE, value) or value.endswith("\n"):
+                raise ValueError(f"values: {value!r} is no label's value, so that {self.key} can never have it")
         return self
 
 
-class Taint(Model):
-    """Keeps pods off a pool's nodes unless they tolerate it."""
+def capacity_types(labels: Mapping[str, str], requirements: Iterable[node_pool.Requirement]) -> frozenset[str]:
+    """Return the capacity types that a pool may buy.
 
-    key: str = Field(min_length=1)
-    """Such as gpu-workload."""
-    value: str | None = None
-    """Left out where pods tolerate the key whatever its value (operator Exists)."""
-    effect: Effect
-    """What happens to pods that do not tolerate it."""
+    Args:
+        labels: Of the pool's nodes.
+        requirements: Of the pool.
+
+    Returns:
+        Some of on-demand, spot and reserved; all where the pool says nothing of them.
+    """
+    found = set(CAPACITY_TYPES)
+    if CAPACITY_TYPE in labels:
+        found &= {labels[CAPACITY_TYPE]}
+    for requirement in requirements:
+        if requirement.key == CAPACITY_TYPE:
+            values = set(requirement.values or ())
+            if requirement.operator == "In":
+                found &= values
+            elif requirement.operator == "NotIn":
+                found -= values
+            elif requirement.operator == "DoesNotExist":
+                found.clear()
+    return frozenset(found)
+
+
+def check_taints(taints: Iterable[Taint]) -> None:
+    """Refuse a taint that is given twice: Karpenter never makes such a pool ready.
+
+    Source: sigs.k8s.io/karpenter v1.14.1, pkg/apis/v1/nodeclaim_validation.go, which looks at taints and startup taints
+    together.
+
+    Args:
+        taints: Taints and startup taints of one pool.
+
+    Raises:
+        ValueError: Two have the same key and effect.
+    """
+    pairs = [(taint.key, taint.effect) for taint in taints]
+    twice = sorted({f"{key}:{effect}" for key, effect in pairs if pairs.count((key, effect)) > 1})
+    if twice:
+        raise ValueError(f"taint {', '.join(twice)} is given twice; keep one")

@@ -14,6 +14,12 @@ from typing import Any
 DEFAULT_ACCOUNT = "123456789012"
 DEFAULT_REGION = "us-west-2"
 
+_CLUSTER_VERSION = {
+    "AWS::EKS::Cluster": ("Version",),
+    "Custom::AWSCDK-EKS-Cluster": ("Config", "version"),
+}
+"""Resource type of a cluster -> where among its properties its Kubernetes version is."""
+
 
 class AssemblyError(Exception):
     """A folder is not a cloud assembly that can be rehearsed; the message says why and what to do."""
@@ -90,3 +96,30 @@ class Assembly:
             )
         ((account, region),) = places
         return cls(folder, account, region, tuple(stacks))
+
+    def kubernetes_version(self) -> str | None:
+        """Kubernetes minor version of the cluster that its stacks make, for example ``1.36``; None where there is none.
+
+        Read of ``AWS::EKS::Cluster`` and of the custom resource of the CDK's first EKS module.
+
+        Raises:
+            AssemblyError: a cluster does not say its version in so many words, or two clusters say different ones.
+        """
+        versions: set[str] = set()
+        for stack in self.stacks:
+            resources: dict[str, Any] = json.loads(stack.template.read_text(encoding="utf-8")).get("Resources", {})
+            for name, resource in resources.items():
+                if resource["Type"] not in _CLUSTER_VERSION:
+                    continue
+                version: Any = resource.get("Properties", {})
+                for key in _CLUSTER_VERSION[resource["Type"]]:
+                    version = version.get(key, {})
+                if not isinstance(version, str):
+                    raise AssemblyError(f"{stack.template}: cluster {name} does not say its Kubernetes version as text")
+                versions.add(version)
+        if len(versions) > 1:
+            raise AssemblyError(
+                f"{self.folder} makes clusters of several Kubernetes versions ({', '.join(sorted(versions))}); a "
+                "rehearsal has one"
+            )
+        return versions.pop() if versions else None

@@ -27,7 +27,9 @@ def take(client: Callable[[str], Any]) -> Census:
             for stack in _pages(client("cloudformation"), "list_stacks", "StackSummaries")
             if stack["StackStatus"] != "DELETE_COMPLETE"
         ),
+        "CloudWatch alarms": lambda: _ids(client("cloudwatch"), "describe_alarms", "MetricAlarms", "AlarmName"),
         "EC2 addresses": lambda: (a["AllocationId"] for a in ec2.describe_addresses()["Addresses"]),
+        "EC2 flow logs": lambda: _ids(ec2, "describe_flow_logs", "FlowLogs", "FlowLogId"),
         "EC2 instances": lambda: (
             instance["InstanceId"]
             for reservation in _pages(ec2, "describe_instances", "Reservations")
@@ -50,6 +52,11 @@ def take(client: Callable[[str], Any]) -> Census:
         "EC2 security groups": lambda: _ids(ec2, "describe_security_groups", "SecurityGroups", "GroupId"),
         "EC2 subnets": lambda: _ids(ec2, "describe_subnets", "Subnets", "SubnetId"),
         "EC2 volumes": lambda: _ids(ec2, "describe_volumes", "Volumes", "VolumeId"),
+        "EC2 VPC endpoints": lambda: (
+            endpoint["VpcEndpointId"]
+            for endpoint in _pages(ec2, "describe_vpc_endpoints", "VpcEndpoints")
+            if endpoint["State"] not in ("deleted", "deleting")
+        ),
         "EC2 VPCs": lambda: _ids(ec2, "describe_vpcs", "Vpcs", "VpcId"),
         "ECR repositories": lambda: _ids(client("ecr"), "describe_repositories", "repositories", "repositoryName"),
         "EKS clusters": lambda: client("eks").list_clusters()["clusters"],
@@ -59,7 +66,13 @@ def take(client: Callable[[str], Any]) -> Census:
             provider["Arn"] for provider in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]
         ),
         "IAM policies": lambda: (policy["Arn"] for policy in _pages(iam, "list_policies", "Policies", Scope="Local")),
-        "IAM roles": lambda: _ids(iam, "list_roles", "Roles", "RoleName"),
+        "IAM roles": lambda: (
+            role["RoleName"] for role in _pages(iam, "list_roles", "Roles") if not _is_service_linked(role)
+        ),
+        "KMS aliases": lambda: (
+            alias["AliasName"] for alias in _pages(client("kms"), "list_aliases", "Aliases") if "TargetKeyId" in alias
+        ),
+        "KMS keys": lambda: _keys(client("kms"), pending=False),
         "Lambda functions": lambda: _ids(client("lambda"), "list_functions", "Functions", "FunctionName"),
         "Lambda layers": lambda: (layer["LayerName"] for layer in client("lambda").list_layers()["Layers"]),
         "log groups": lambda: _ids(client("logs"), "describe_log_groups", "logGroups", "logGroupName"),
@@ -68,6 +81,19 @@ def take(client: Callable[[str], Any]) -> Census:
         "SSM parameters": lambda: _ids(client("ssm"), "describe_parameters", "Parameters", "Name"),
     }
     return {kind: frozenset(count()) for kind, count in counts.items()}
+
+
+def stays(client: Callable[[str], Any]) -> list[str]:
+    """What a destroy leaves on AWS too, and the census therefore does not count; each in words.
+
+    Args:
+        client: as for :func:`take`.
+    """
+    roles = [role["RoleName"] for role in _pages(client("iam"), "list_roles", "Roles") if _is_service_linked(role)]
+    found = [f"service-linked role {name}" for name in sorted(roles)]
+    return found + [
+        f"KMS key {key} until its deletion, which is scheduled" for key in _keys(client("kms"), pending=True)
+    ]
 
 
 def left_behind(before: Census, after: Census) -> dict[str, list[str]]:
@@ -102,6 +128,18 @@ def open_ports(ports: Iterable[int]) -> list[int]:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 held.append(port)
     return held
+
+
+def _is_service_linked(role: Mapping[str, Any]) -> bool:
+    return str(role["Path"]).startswith("/aws-service-role/")
+
+
+def _keys(kms: Any, *, pending: bool) -> list[str]:
+    """Ids of the customer's keys that are pending deletion, or of those that are not."""
+    ids = [key["KeyId"] for key in _pages(kms, "list_keys", "Keys")]
+    described = [kms.describe_key(KeyId=identifier)["KeyMetadata"] for identifier in ids]
+    customers = [key for key in described if key.get("KeyManager", "CUSTOMER") == "CUSTOMER"]
+    return [key["KeyId"] for key in customers if (key["KeyState"] == "PendingDeletion") == pending]
 
 
 def _pages(client: Any, operation: str, key: str, **arguments: Any) -> Iterable[Any]:

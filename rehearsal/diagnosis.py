@@ -9,10 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from rehearsal.aws.events import EventLog
+from rehearsal.compute.gpus import runs_device_plugin
 from rehearsal.kubernetes.api import KubeApi, KubeError, Manifest
 from rehearsal.processes import Run
 
 DEVICE_PLUGIN_IMAGE = "k8s-device-plugin"
+_REFUSALS = ("access-denied", "web-identity-denied", "pod-identity-denied")
 _REQUEST_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -30,7 +32,7 @@ class Diagnosis:
         self._events = events
         self._kube = kube
 
-    def refusals(self, since: float, kinds: Iterable[str] = ("access-denied", "web-identity-denied")) -> list[str]:
+    def refusals(self, since: float, kinds: Iterable[str] = _REFUSALS) -> list[str]:
         """What AWS refused since a moment (seconds since the epoch), each once, oldest first."""
         wanted = frozenset(kinds)
         return list(dict.fromkeys(e.text for e in self._events.read() if e.kind in wanted and e.at >= since))
@@ -58,9 +60,33 @@ class Diagnosis:
         states = [f"{pod['metadata']['name']} is {_readiness(pod)}" for pod in pods]
         return [] if any(_readiness(pod) == "ready" for pod in pods) else ["Karpenter: " + ", ".join(states)]
 
+    def unready_workloads(self) -> list[str]:
+        """Deployments and DaemonSets that have fewer ready pods than they want."""
+        found: list[str] = []
+        for kind, wants, has in (
+            ("Deployment", ("spec", "replicas"), "readyReplicas"),
+            ("DaemonSet", ("status", "desiredNumberScheduled"), "numberReady"),
+        ):
+            for item in self._list(kind):
+                status, metadata = item.get("status", {}), item["metadata"]
+                wanted, ready = item.get(wants[0], {}).get(wants[1], 0), status.get(has, 0)
+                seen = status.get("observedGeneration", 0) >= metadata.get("generation", 0)
+                if ready < wanted or not seen:
+                    found.append(f"{kind} {metadata['namespace']}/{metadata['name']}: {ready} of {wanted} pods ready")
+        return found
+
+    def unscheduled(self) -> list[str]:
+        """Pods that no node takes, with what the scheduler says."""
+        return [
+            f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}: {condition.get('message', '')}"
+            for pod in self._list("Pod")
+            for condition in pod.get("status", {}).get("conditions", [])
+            if condition["type"] == "PodScheduled" and condition["status"] == "False"
+        ]
+
     def device_plugin(self, node: Manifest) -> list[str]:
         """Why no device plugin runs on a node."""
-        plugins = [item for item in self._list("DaemonSet") if DEVICE_PLUGIN_IMAGE in json.dumps(item["spec"])]
+        plugins = [item for item in self._list("DaemonSet") if runs_device_plugin(item["spec"]["template"]["spec"])]
         name = node["metadata"]["name"]
         if not plugins:
             return [

@@ -26,7 +26,7 @@ from rehearsal.cloud import KEEP, Access, Request
 from rehearsal.processes import Run, end_all, of_run, spawn, tail
 from rehearsal.report import Record, Reporter, StepError
 from rehearsal.story import Story
-from rehearsal.tools import ConsoleProgress, ToolError, get_tools, preflight
+from rehearsal.tools import ConsoleProgress, ToolError, get_tools, layer, preflight
 from rehearsal.tools.cdk import cdk_command, get_cdk
 from rehearsal.tools.toolbox import Toolbox
 
@@ -103,7 +103,9 @@ def _perform(run: Run, options: Options, reporter: Reporter) -> None:
     with reporter.step("synth", "cdk synth") as step:
         assembly = _assembly(run, options, get_cdk(progress), step.say)
         step.hold(f"{len(assembly.stacks)} stacks for {assembly.account} in {assembly.region}")
-    tools = get_tools(progress)
+    version = assembly.kubernetes_version()
+    preflight(run.folder, kubernetes=version)
+    tools = get_tools(progress, kubernetes=version, archive=layer.find_archive(assembly.folder))
     with _cloud(run, tools, assembly, reporter) as cloud:
         cdk = Cdk(run, cdk_command(tools.cdk), PROJECT, cloud.access.environment())
         prices: dict[str, float] = json.loads(tools.on_demand_prices.read_text())

@@ -5,7 +5,6 @@ Each step looks at the cloud and the cluster from outside, as a user could, and 
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -24,8 +23,9 @@ from rehearsal.diagnosis import Diagnosis
 from rehearsal.kubernetes.api import KubeApi, KubeError, Manifest
 from rehearsal.processes import Run, tail
 from rehearsal.report import Reporter, Step, StepError
+from rehearsal.scenarios import gpu_pool
 
-GPU = "nvidia.com/gpu"
+GPU = gpu_pool.GPU
 Found = TypeVar("Found")
 
 
@@ -90,8 +90,8 @@ class Story:
             StepError: a step did not hold.
         """
         cluster = Cluster(self)
-        pod = scenarios.pod("one_gpu")
-        cluster.ask(pod)
+        cluster.ready()
+        pod = cluster.ask(scenarios.pod("one_gpu"))
         claim = cluster.claim(pod)
         instance = cluster.instance(claim)
         node = cluster.node(instance)
@@ -106,6 +106,7 @@ class Story:
         Raises:
             StepError: the stacks cannot be destroyed, or something is left.
         """
+        self._unprotect()
         with self.reporter.step("destroy", "cdk destroy --all") as step:
             self.cdk("destroy", ["destroy", "--app", self.assembly.folder, "--all", "--force"], step.say)
             step.hold(f"{len(self.assembly.stacks)} stacks")
@@ -116,7 +117,29 @@ class Story:
             if left:
                 listed = "\n".join(f"{kind}: {', '.join(names)}" for kind, names in left.items())
                 raise StepError(f"after the destroy these are left, which were not there before the deploy:\n{listed}")
-            step.hold(f"{len(after)} kinds of resources counted; what cdk bootstrap made stays, as on AWS")
+            stay = ["what cdk bootstrap made", *census.stays(self.access.client)]
+            step.hold(f"{len(after)} kinds of resources counted; as on AWS these stay: {', '.join(stay)}")
+
+    def _unprotect(self) -> None:
+        """Turn deletion protection off where it is on, as an operator must before a destroy: EKS refuses otherwise."""
+        eks = self.access.client("eks")
+        clusters = [eks.describe_cluster(name=name)["cluster"] for name in eks.list_clusters()["clusters"]]
+        protected = [cluster["name"] for cluster in clusters if cluster.get("deletionProtection")]
+        if not protected:
+            return
+        with self.reporter.step("unprotect", "an operator turns deletion protection off") as step:
+            for name in protected:
+                try:
+                    eks.delete_cluster(name=name)
+                except eks.exceptions.InvalidRequestException as refusal:
+                    step.say(refusal.response["Error"]["Message"])
+                else:
+                    raise StepError(f"cluster {name} has deletion protection, and was deleted all the same")
+                eks.update_cluster_config(name=name, deletionProtection=False)
+            step.hold(
+                f"{', '.join(protected)}: DeleteCluster was refused, then "
+                "aws eks update-cluster-config --no-deletion-protection"
+            )
 
 
 class Cluster:
@@ -132,6 +155,7 @@ class Cluster:
             raise StepError("the deployed app has no EKS cluster", tail(story.run.logs / "cloud.log"))
         self._story = story
         self._reporter = story.reporter
+        self._name: str = active[-1].data["cluster"]
         self._kube = KubeApi(Path(active[-1].data["kubeconfig"]), manager="rehearse")
         self._why = Diagnosis(story.run, story.events, self._kube)
         self._ec2 = story.access.client("ec2")
@@ -142,11 +166,42 @@ class Cluster:
         """Close the connections."""
         self._kube.close()
 
-    def ask(self, pod: Manifest) -> None:
-        """Create the pod and see that no node there is can take it."""
-        name, namespace = _identity(pod)
+    def ready(self) -> None:
+        """See every Deployment, DaemonSet and add-on of the platform ready on the nodes that it has without a GPU."""
+        eks = self._story.access.client("eks")
+
+        def all_ready() -> str | None:
+            workloads = [item for kind in ("Deployment", "DaemonSet") for item in self._list(kind)]
+            addons: list[str] = eks.list_addons(clusterName=self._name)["addons"]
+            waiting = [*self._why.unready_workloads(), *self._inactive(eks, addons)]
+            step.say(", ".join(waiting))
+            return None if waiting else f"{len(workloads)} Deployments and DaemonSets, {len(addons)} add-ons"
+
+        def why() -> list[str]:
+            addons = self._inactive(eks, eks.list_addons(clusterName=self._name)["addons"])
+            unready = [*self._why.unready_workloads(), *addons, *self._why.unscheduled()]
+            return [*self._why.refusals(0), *self._why.karpenter(), *unready]
+
+        with self._reporter.step(
+            "workloads", "what the platform runs is ready", simulated="add-ons, and all containers but Karpenter's"
+        ) as step:
+            step.hold(self._wait(step, "everything that the platform runs is ready", all_ready, 60, why))
+
+    def _inactive(self, eks: Any, addons: Iterable[str]) -> list[str]:
+        states = {
+            name: eks.describe_addon(clusterName=self._name, addonName=name)["addon"]["status"] for name in addons
+        }
+        return [f"add-on {name} is {state}" for name, state in states.items() if state != "ACTIVE"]
+
+    def ask(self, scenario: Manifest) -> Manifest:
+        """Fit the scenario's pod to a GPU pool there is, create it, and see that no node there is can take it."""
+        name, namespace = _identity(scenario)
         with self._reporter.step("pod-pending", "a pod asks for one GPU and stays Pending") as step:
             self._claims = {claim["metadata"]["name"] for claim in self._list("NodeClaim")}
+            pools = self._list("NodePool")
+            pool = gpu_pool.choose(pools)
+            # Without a GPU pool it is asked all the same: the next step then fails, and says what is missing.
+            pod = gpu_pool.fit(scenario, pool, pools) if pool else scenario
             self._kube.create(pod)
             self._asked_at = time.time()
 
@@ -155,7 +210,10 @@ class Cluster:
                 waits = [c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"]
                 return str(waits[0].get("message", "")) if waits else None
 
-            step.hold(_first(self._wait(step, "the pod is found unschedulable", unschedulable, 15, self._nothing)))
+            said = _first(self._wait(step, "the pod is found unschedulable", unschedulable, 15, self._nothing))
+            asked = f"asks NodePool {pool['metadata']['name']}, " if pool else ""
+            step.hold(f"{said}\n{asked}{gpu_pool.describe(pod)}")
+        return pod
 
     def claim(self, pod: Manifest) -> Manifest:
         """See Karpenter make a NodeClaim."""
@@ -266,7 +324,7 @@ class Cluster:
         name = claim["metadata"]["name"]
         pools = {pool["metadata"]["name"]: pool for pool in self._list("NodePool")}
         pool = pools.get(claim["metadata"]["labels"].get("karpenter.sh/nodepool"), {})
-        wait = pool.get("spec", {}).get("disruption", {}).get("consolidateAfter", "0s")
+        wait = gpu_pool.consolidate_after(pool)
 
         def terminated() -> bool | None:
             state = self._describe(instance["id"])["State"]["Name"]
@@ -277,7 +335,7 @@ class Cluster:
         def why() -> list[str]:
             return [*self._why.refusals(self._asked_at), *self._conditions(name)]
 
-        within = 60 + _seconds(wait)
+        within = 60 + (0 if wait == "Never" else gpu_pool.seconds(wait))
         with self._reporter.step("consolidated", "the node is consolidated away", simulated="EC2") as step:
             self._wait(step, "the empty node is consolidated away", terminated, within, why)
             instance["seconds"] = round(time.time() - instance.pop("bought_at"), 1)
@@ -378,9 +436,3 @@ def _first(text: str) -> str:
 
 def _unique(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))
-
-
-def _seconds(duration: str) -> float:
-    """Seconds of a Kubernetes duration such as ``1m30s``; 0 for ``Never``."""
-    units = {"h": 3600, "m": 60, "s": 1}
-    return float(sum(int(number) * units[unit] for number, unit in re.findall(r"(\d+)([hms])", duration)))

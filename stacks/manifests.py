@@ -32,19 +32,20 @@ def apply_chart(scope: Construct, cluster: eks.ICluster, chart: cdk8s.Chart) -> 
         The resources, in the order of the chart's objects. All but the Namespaces wait for the chart's Namespaces, and
         each waits for what its object depends on in the chart.
     """
-    objects = [
-        (child, cast("dict[str, Any]", child.to_json()))
-        for child in chart.node.find_all()
-        if isinstance(child, cdk8s.ApiObject)
-    ]
-    resources = {child.node.path: _resource(scope, cluster, manifest) for child, manifest in objects}
-    namespaces = [resources[child.node.path] for child, _ in objects if child.kind == "Namespace"]
-    for child, _ in objects:
-        resource = resources[child.node.path]
-        if child.kind != "Namespace":
-            resource.node.add_dependency(*namespaces)
-        for needed in child.node.dependencies:
-            resource.node.add_dependency(resources[needed.node.path])
+    # Every attribute of a construct is a call to another process: each is read once.
+    objects = [child for child in chart.node.find_all() if isinstance(child, cdk8s.ApiObject)]
+    nodes = [child.node for child in objects]
+    manifests = [cast("dict[str, Any]", child.to_json()) for child in objects]
+    resources = {
+        node.path: _resource(scope, cluster, manifest) for node, manifest in zip(nodes, manifests, strict=True)
+    }
+    is_namespace = [manifest["kind"] == "Namespace" for manifest in manifests]
+    namespaces = [resource for resource, first in zip(resources.values(), is_namespace, strict=True) if first]
+    for node, resource, first in zip(nodes, resources.values(), is_namespace, strict=True):
+        needed = [resources[other.node.path] for other in node.dependencies]
+        before = needed if first else [*namespaces, *needed]
+        if before:
+            resource.node.add_dependency(*before)
     return list(resources.values())
 
 

@@ -1,14 +1,30 @@
-"""What Karpenter's controller may do in AWS: six policies, statement by statement.
+"""What Karpenter's controller may do in AWS: policies, statement by statement, for each of its releases.
 
-Source: karpenter-provider-aws v1.14.1, website/content/en/preview/getting-started/getting-started-with-karpenter/
-cloudformation.yaml. Condition keys are literals because the cluster's name is known when the template is written.
+Source: karpenter-provider-aws v1.8.8 to v1.14.1, website/content/en/preview/getting-started/
+getting-started-with-karpenter/cloudformation.yaml. Up to 1.8 upstream has one policy, from 1.9 on several; here
+they are always several, because one policy outgrows IAM's 6,144 characters where a cluster's name is long.
+
+Everything here is plain text and dictionaries, so that a document can be read, counted and tested without a template.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from aws_cdk import aws_iam as iam
+from configuration.releases import numbers
+
+Statement = dict[str, Any]
+Document = dict[str, Any]
+
+OLDEST_RELEASE: Final = (1, 7)
+"""Oldest release whose permissions are known here: 1.6 and before need iam:GetRole as well."""
+
+PLACEMENT_GROUPS_SINCE: Final = (1, 11)
+ZONAL_SHIFT_SINCE: Final = (1, 12)
+"""Also the release that first asks for the status of instances (ec2:DescribeInstanceStatus). What 1.12's own template
+has for both is narrowed as 1.13's is: with the cluster as the resource the call is not allowed at all."""
+CAPACITY_RESERVATION_TAGS_UNTIL: Final = (1, 9)
+"""Before this release capacity reservations are also among what may be bought with tags."""
 
 _TAGGABLE = "fleet instance volume network-interface launch-template spot-instances-request"
 _ANY_POOL = "karpenter.sh/nodepool"
@@ -23,7 +39,7 @@ class Scope:
         partition: AWS partition, such as aws.
         region: AWS Region.
         account: AWS account.
-        cluster_name: Name of the cluster; a literal, since it is part of condition keys.
+        cluster_name: Name of the cluster; it is part of condition keys, where CloudFormation takes no reference.
         node_role_arn: ARN of the role that nodes run as.
         queue_arn: ARN of the interruption queue.
     """
@@ -59,45 +75,60 @@ class Scope:
         return [f"arn:{self.partition}:ec2:{self.region}::{kind}/*" for kind in kinds.split()]
 
 
-def controller_policies(scope: Scope) -> Mapping[str, iam.PolicyDocument]:
+def controller_policies(scope: Scope, release: str) -> Mapping[str, Document]:
     """Write the controller's policies.
 
     Args:
         scope: What they are narrowed to.
+        release: Karpenter's release, such as 1.14.1.
 
     Returns:
         Documents by the middle part of the policy's name: `KarpenterController<part>Policy-<cluster>`.
+
+    Raises:
+        ValueError: What the release needs is not known here.
     """
-    return {
-        "NodeLifecycle": _document(_node_lifecycle(scope)),
-        "IAMIntegration": _document(_iam_integration(scope)),
-        "EKSIntegration": _document(
-            [_allow("AllowAPIServerEndpointDiscovery", ["eks:DescribeCluster"], [scope.cluster_arn])]
-        ),
-        "Interruption": _document(
-            [
-                _allow(
-                    "AllowInterruptionQueueActions",
-                    ["sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"],
-                    [scope.queue_arn],
-                )
-            ]
-        ),
-        "ZonalShift": _document(
-            [
-                _allow(
-                    "AllowZonalShiftStatusReadOnly",
-                    ["arc-zonal-shift:GetManagedResource"],
-                    ["*"],
-                    {"StringEquals": {"arc-zonal-shift:ResourceIdentifier": scope.cluster_arn}},
-                )
-            ]
-        ),
-        "ResourceDiscovery": _document(_resource_discovery(scope)),
+    version = numbers(release)
+    if version < OLDEST_RELEASE:
+        oldest = ".".join(str(part) for part in OLDEST_RELEASE)
+        raise ValueError(
+            f"Karpenter {release}: its permissions are not known here; use {oldest} or later, or write them"
+        )
+    policies = {
+        "NodeLifecycle": _node_lifecycle(scope, version),
+        "IAMIntegration": _iam_integration(scope),
+        "EKSIntegration": [_allow("AllowAPIServerEndpointDiscovery", ["eks:DescribeCluster"], [scope.cluster_arn])],
+        "Interruption": [
+            _allow(
+                "AllowInterruptionQueueActions",
+                ["sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"],
+                [scope.queue_arn],
+            )
+        ],
+        "ZonalShift": [
+            _allow(
+                "AllowZonalShiftStatusReadOnly",
+                ["arc-zonal-shift:GetManagedResource"],
+                ["*"],
+                {"StringEquals": {"arc-zonal-shift:ResourceIdentifier": scope.cluster_arn}},
+            )
+        ],
+        "ResourceDiscovery": _resource_discovery(scope, version),
     }
+    if version < ZONAL_SHIFT_SINCE:
+        del policies["ZonalShift"]
+    return {part: _document(statements) for part, statements in policies.items()}
 
 
-def _node_lifecycle(scope: Scope) -> list[iam.PolicyStatement]:
+def wildcards(documents: Iterable[Document]) -> list[str]:
+    """Return the resources with a wildcard that documents name, each once and in order: those that need a reason."""
+    resources = [
+        resource for document in documents for statement in document["Statement"] for resource in statement["Resource"]
+    ]
+    return list(dict.fromkeys(resource for resource in resources if "*" in resource))
+
+
+def _node_lifecycle(scope: Scope, version: tuple[int, ...]) -> list[Statement]:
     buy = ["ec2:RunInstances", "ec2:CreateFleet"]
     owned = {
         "StringEquals": {f"aws:ResourceTag/{scope.owned}": "owned"},
@@ -109,18 +140,19 @@ def _node_lifecycle(scope: Scope) -> list[iam.PolicyStatement]:
     }
     marked_pool = {f"aws:RequestTag/{_ANY_POOL}": "*"}
     creators = ["RunInstances", "CreateFleet", "CreateLaunchTemplate"]
+    used = "security-group subnet capacity-reservation"
+    if version >= PLACEMENT_GROUPS_SINCE:
+        used += " placement-group"
+    bought = _TAGGABLE
+    if version < CAPACITY_RESERVATION_TAGS_UNTIL:
+        bought += " capacity-reservation"
     return [
-        _allow(
-            "AllowScopedEC2InstanceAccessActions",
-            buy,
-            scope.ec2_unowned("image snapshot")
-            + scope.ec2("security-group subnet capacity-reservation placement-group"),
-        ),
+        _allow("AllowScopedEC2InstanceAccessActions", buy, [*scope.ec2_unowned("image snapshot"), *scope.ec2(used)]),
         _allow("AllowScopedEC2LaunchTemplateAccessActions", buy, scope.ec2("launch-template"), owned),
         _allow(
             "AllowScopedEC2InstanceActionsWithTags",
             [*buy, "ec2:CreateLaunchTemplate"],
-            scope.ec2(_TAGGABLE),
+            scope.ec2(bought),
             {"StringEquals": marked, "StringLike": marked_pool},
         ),
         _allow(
@@ -150,7 +182,7 @@ def _node_lifecycle(scope: Scope) -> list[iam.PolicyStatement]:
     ]
 
 
-def _iam_integration(scope: Scope) -> list[iam.PolicyStatement]:
+def _iam_integration(scope: Scope) -> list[Statement]:
     region = "topology.kubernetes.io/region"
     has = {f"aws:ResourceTag/{scope.owned}": "owned", f"aws:ResourceTag/{region}": scope.region}
     has_class = {f"aws:ResourceTag/{_ANY_CLASS}": "*"}
@@ -166,6 +198,7 @@ def _iam_integration(scope: Scope) -> list[iam.PolicyStatement]:
             "AllowPassingInstanceRole",
             ["iam:PassRole"],
             [scope.node_role_arn],
+            # Both: EC2 in China goes by the second name.
             {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com", "ec2.amazonaws.com.cn"]}},
         ),
         _allow(
@@ -189,7 +222,8 @@ def _iam_integration(scope: Scope) -> list[iam.PolicyStatement]:
     ]
 
 
-def _resource_discovery(scope: Scope) -> list[iam.PolicyStatement]:
+def _resource_discovery(scope: Scope, version: tuple[int, ...]) -> list[Statement]:
+    since = {"PlacementGroups": PLACEMENT_GROUPS_SINCE, "InstanceStatus": ZONAL_SHIFT_SINCE}
     described = (
         "CapacityReservations Images Instances InstanceStatus InstanceTypeOfferings InstanceTypes LaunchTemplates "
         "PlacementGroups SecurityGroups SpotPriceHistory Subnets"
@@ -197,7 +231,7 @@ def _resource_discovery(scope: Scope) -> list[iam.PolicyStatement]:
     return [
         _allow(
             "AllowRegionalReadActions",
-            [f"ec2:Describe{what}" for what in described.split()],
+            [f"ec2:Describe{what}" for what in described.split() if version >= since.get(what, OLDEST_RELEASE)],
             ["*"],
             {"StringEquals": {"aws:RequestedRegion": scope.region}},
         ),
@@ -213,11 +247,11 @@ def _resource_discovery(scope: Scope) -> list[iam.PolicyStatement]:
 
 
 def _allow(
-    sid: str, actions: list[str], resources: list[str], conditions: Mapping[str, Any] | None = None
-) -> iam.PolicyStatement:
-    return iam.PolicyStatement(sid=sid, actions=actions, resources=resources, conditions=conditions)
+    sid: str, actions: Sequence[str], resources: Sequence[str], conditions: Mapping[str, Any] | None = None
+) -> Statement:
+    statement: Statement = {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": list(resources)}
+    return {**statement, "Condition": dict(conditions)} if conditions else statement
 
 
-def _document(statements: Iterable[iam.PolicyStatement]) -> iam.PolicyDocument:
-    # Unminimised: merged statements lose the sid that says what each is for.
-    return iam.PolicyDocument(statements=list(statements), minimize=False)
+def _document(statements: list[Statement]) -> Document:
+    return {"Version": "2012-10-17", "Statement": statements}

@@ -5,6 +5,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
+from eks_gpu.foreign import required
+
 
 class NodeSecurityGroup(Construct):
     """The one security group that carries the discovery tag, open towards the rest of the cluster and to nobody else.
@@ -18,21 +20,35 @@ class NodeSecurityGroup(Construct):
     Args:
         scope: Parent, in the cluster's stack: a rule here is part of a group that goes with the cluster.
         construct_id: Name within the parent.
-        cluster: The cluster.
+        cluster: The cluster; an imported one must have `vpc` and `cluster_security_group_id`.
         cluster_name: Its name; value of the discovery tag.
+        discovery_tag: Whether Karpenter finds it by the tag, and not by its id.
 
     Attributes:
         security_group: The security group.
+
+    Raises:
+        ValueError: The cluster was imported without what is needed.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, cluster: eks.ICluster, cluster_name: str) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: eks.ICluster,
+        cluster_name: str,
+        discovery_tag: bool = True,
+    ) -> None:
         super().__init__(scope, construct_id)
+        vpc: ec2.IVpc = required(cluster, "vpc", "the security group of Karpenter's nodes")
+        made_by_eks: str = required(cluster, "cluster_security_group_id", "traffic between nodes and control plane")
         self.security_group = ec2.SecurityGroup(
-            self, "Resource", vpc=cluster.vpc, description=f"Nodes that Karpenter buys for {cluster_name}"
+            self, "Resource", vpc=vpc, description=f"Nodes that Karpenter buys for {cluster_name}"
         )
-        Tags.of(self.security_group).add("karpenter.sh/discovery", cluster_name)
+        if discovery_tag:
+            Tags.of(self.security_group).add("karpenter.sh/discovery", cluster_name)
         ours = self.security_group.security_group_id
-        made_by_eks = cluster.cluster_security_group_id
         self._allow("AmongThemselves", to=ours, source=ours)
         self._allow("FromCluster", to=ours, source=made_by_eks)
         self._allow("ToCluster", to=made_by_eks, source=ours)

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+ADDON_NAMESPACE = "kube-system"
+"""Namespace of the add-ons' service accounts."""
+
 Properties = Mapping[str, Any]
 Made = tuple[str, dict[str, Any]]
 
@@ -46,6 +49,7 @@ class Resources:
         """Resource type name -> how it is made."""
         return {
             "AWS::EC2::EIP": ResourceType(self._create_address, self._delete_address),
+            "AWS::EC2::FlowLog": ResourceType(self._create_flow_log, self._delete_flow_log),
             "AWS::EC2::NatGateway": ResourceType(self._create_nat_gateway, self._delete_nat_gateway),
             "AWS::EC2::SecurityGroupEgress": ResourceType(
                 partial(self._create_rule, "egress"), partial(self._delete_rule, "egress")
@@ -74,6 +78,25 @@ class Resources:
         for address in self._ec2.describe_addresses()["Addresses"]:
             if address.get("PublicIp") == physical_id:
                 self._ec2.release_address(AllocationId=address["AllocationId"])
+
+    def _create_flow_log(self, properties: Properties) -> Made:
+        names = {
+            "LogDestinationType": "LogDestinationType",
+            "LogGroupName": "LogGroupName",
+            "LogDestination": "LogDestination",
+            "DeliverLogsPermissionArn": "DeliverLogsPermissionArn",
+            "TrafficType": "TrafficType",
+        }
+        made = self._ec2.create_flow_logs(
+            ResourceIds=[properties["ResourceId"]],
+            ResourceType=properties["ResourceType"],
+            TagSpecifications=[{"ResourceType": "vpc-flow-log", "Tags": properties.get("Tags", [])}],
+            **{ours: properties[theirs] for theirs, ours in names.items() if theirs in properties},
+        )
+        return made["FlowLogIds"][0], {"Id": made["FlowLogIds"][0]}
+
+    def _delete_flow_log(self, physical_id: str, _: Properties) -> None:
+        self._ec2.delete_flow_logs(FlowLogIds=[physical_id])
 
     def _create_nat_gateway(self, properties: Properties) -> Made:
         made = self._ec2.create_nat_gateway(
@@ -159,6 +182,7 @@ class Resources:
         made = self._eks.create_addon(
             clusterName=properties["ClusterName"], addonName=properties["AddonName"], **_addon(properties)
         )["addon"]
+        self._associate_addon(properties)
         return f"{made['clusterName']}|{made['addonName']}", {"Arn": made["addonArn"]}
 
     def _update_addon(self, physical_id: str, old: Properties, new: Properties) -> Made:
@@ -168,10 +192,35 @@ class Resources:
             self._delete_addon(physical_id, old)
             return made
         self._eks.update_addon(clusterName=cluster, addonName=name, **_addon(new))
+        if old.get("PodIdentityAssociations", []) != new.get("PodIdentityAssociations", []):
+            self._dissociate_addon(old)
+            self._associate_addon(new)
         return physical_id, {"Arn": self._eks.describe_addon(clusterName=cluster, addonName=name)["addon"]["addonArn"]}
 
-    def _delete_addon(self, physical_id: str, _properties: Properties) -> None:
+    def _associate_addon(self, properties: Properties) -> None:
+        """Make the associations that an add-on owns, as EKS does with it."""
+        for association in properties.get("PodIdentityAssociations", []):
+            self._eks.create_pod_identity_association(
+                clusterName=properties["ClusterName"],
+                namespace=ADDON_NAMESPACE,
+                serviceAccount=association["ServiceAccount"],
+                roleArn=association["RoleArn"],
+            )
+
+    def _dissociate_addon(self, properties: Properties) -> None:
+        cluster = properties["ClusterName"]
+        for owned in properties.get("PodIdentityAssociations", []):
+            found = self._eks.list_pod_identity_associations(
+                clusterName=cluster, namespace=ADDON_NAMESPACE, serviceAccount=owned["ServiceAccount"]
+            )["associations"]
+            for association in found:
+                self._eks.delete_pod_identity_association(
+                    clusterName=cluster, associationId=association["associationId"]
+                )
+
+    def _delete_addon(self, physical_id: str, properties: Properties) -> None:
         cluster, _, name = physical_id.partition("|")
+        _unless_gone(self._eks.exceptions.ResourceNotFoundException, lambda: self._dissociate_addon(properties))
         _unless_gone(
             self._eks.exceptions.ResourceNotFoundException,
             lambda: self._eks.delete_addon(clusterName=cluster, addonName=name),

@@ -166,6 +166,56 @@ class AwsView:
             return None
         return entry.get("type")
 
+    def pod_identities(self, cluster: str) -> dict[tuple[str, str], float]:
+        """Namespace and service account -> when its EKS Pod Identity association was made, seconds since the epoch."""
+        try:
+            found = self.eks.list_pod_identity_associations(clusterName=cluster)["associations"]
+            made = [
+                self.eks.describe_pod_identity_association(
+                    clusterName=cluster, associationId=association.get("associationId", "")
+                )["association"]
+                for association in found
+            ]
+        except self.eks.exceptions.ResourceNotFoundException:  # gone since it was listed, or with its cluster
+            return {}
+        return {
+            (association.get("namespace", ""), association.get("serviceAccount", "")): association[
+                "createdAt"
+            ].timestamp()
+            for association in made
+            if "createdAt" in association
+        }
+
+    def addon_is_active(self, cluster: str, name: str) -> bool:
+        """Whether a cluster has an add-on, and it is active."""
+        try:
+            addon = self.eks.describe_addon(clusterName=cluster, addonName=name)["addon"]
+        except self.eks.exceptions.ResourceNotFoundException:
+            return False
+        return addon.get("status") == "ACTIVE"
+
+    def assume_for_pod(self, cluster: str, token: str, node_role: str, instance_id: str) -> Answer:
+        """EKS Auth's answer to a node that asks for the credentials of a pod.
+
+        Args:
+            cluster: the cluster's name.
+            token: the pod's service-account token.
+            node_role: ARN of the role of the node, which makes the call.
+            instance_id: of the node; names the session, as the instance metadata service's credentials are named.
+
+        Raises:
+            ClientError: EKS Auth, or IAM, refuses.
+        """
+        # On AWS the instance metadata service gives a node these credentials; the emulation lets the root have them.
+        node = self._session.client("sts", endpoint_url=self.access.endpoint_url, config=self._config).assume_role(
+            RoleArn=node_role, RoleSessionName=instance_id
+        )["Credentials"]
+        session: Any = boto3.Session(
+            node["AccessKeyId"], node["SecretAccessKey"], node["SessionToken"], region_name=self.access.region
+        )
+        client = session.client("eks-auth", endpoint_url=self.access.endpoint_url, config=self._config)
+        return client.assume_role_for_pod_identity(clusterName=cluster, token=token)
+
 
 def tags(instance: Answer) -> dict[str, str]:
     """An instance's tags."""

@@ -19,6 +19,7 @@ from rehearsal.compute.loop import Loop
 from rehearsal.compute.nodegroups import Nodegroups
 from rehearsal.compute.nodes import Nodes
 from rehearsal.compute.notices import Reporter, Sink, Trouble
+from rehearsal.compute.podidentity import Agent, Associations
 from rehearsal.compute.podprocess import PodContext
 from rehearsal.kubernetes.api import KubeApi
 from rehearsal.processes import Run, stop, tail
@@ -52,12 +53,15 @@ class DataPlane:
         view = AwsView(aws)
         self._nodegroups = Nodegroups(cluster, view, self._reporter)
         self._nodes = Nodes(cluster, self._api, view, tools.kubernetes_version, self._reporter)
-        context = PodContext(run, cluster, aws, self._api, self._folder / "pods")
+        self._associations = Associations(cluster.name, view)
+        self._agent = Agent(cluster.name, self._api, self._nodes.machine, view, self._reporter)
+        context = PodContext(run, cluster, aws, self._api, self._folder / "pods", self._associations, self._agent.uri)
         self._kubelet = Kubelet(context, tools.karpenter, self._reporter)
         self._gpus = Gpus(self._api, self._nodes.machine, self._reporter)
         self._aws_loops = [
             Loop("node groups", self._nodegroups.step, 1.0, self._reporter),
             Loop("nodes", self._nodes.step, 0.5, self._reporter),
+            Loop("pod identities", self._associations.step, 0.5, self._reporter),
         ]
         # These two start processes and never call AWS, so that they can always be waited for.
         self._process_loops = [
@@ -72,6 +76,7 @@ class DataPlane:
             OSError: KWOK cannot be started.
         """
         self._start_kwok()
+        self._agent.start()
         for loop in self._aws_loops + self._process_loops:
             loop.start()
 
@@ -86,6 +91,7 @@ class DataPlane:
         for loop in self._process_loops:
             loop.join()
         self._kubelet.stop()
+        self._agent.stop()
         if self._kwok is not None:
             stop(self._kwok)
         farewell = threading.Thread(target=self._farewell, name=f"{self._cluster.name}-farewell", daemon=True)

@@ -7,7 +7,8 @@ slicing, MPS) and MIG, which the plugin's configuration may ask for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from rehearsal.compute.node import GPU, Machine, gpus
 from rehearsal.compute.notices import GpusChanged, Reporter
@@ -29,7 +30,12 @@ def is_device_plugin(pod: Manifest) -> bool:
     """True for a running pod of NVIDIA's device plugin (its image also has other programs)."""
     if at(pod, "status", "phase") != "Running" or at(pod, "metadata", "deletionTimestamp"):
         return False
-    for container in items(pod, "spec", "containers"):
+    return runs_device_plugin(mapping(pod, "spec"))
+
+
+def runs_device_plugin(spec: Mapping[str, Any]) -> bool:
+    """Whether a pod's spec runs the device plugin, and not another program of its image (feature discovery, MPS)."""
+    for container in items(spec, "containers"):
         command = [str(word) for word in items(container, "command")]
         program = command[0].rpartition("/")[2] if command else _PROGRAM
         if repository(str(at(container, "image"))).endswith(_REPOSITORY) and program == _PROGRAM:

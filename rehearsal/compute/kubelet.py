@@ -104,7 +104,7 @@ class Kubelet:
             pod.not_before = time.monotonic() + wait_s
             self._publish(pod, node, ("CrashLoopBackOff", f"back-off {wait_s}s restarting failed container"))
             self._say(pod, "exited", f"exit code {code}, restart in {wait_s} s:\n{last_words(tail(pod.log, 80))}")
-        elif time.monotonic() >= pod.not_before:
+        elif pod.admitted and time.monotonic() >= pod.not_before:
             self._start(pod, node)
 
     def _start(self, pod: RealPod, node: Manifest) -> None:

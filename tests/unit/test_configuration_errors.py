@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from configuration import ConfigurationError, load_environment
+from configuration import ConfigurationError, images, load_environment
 
 Content = dict[str, Any]
 Refusal = Callable[[Content], str]
@@ -45,24 +45,36 @@ def _set(content: Content, path: str, value: Any) -> None:
         (
             "gpuPool",
             [],
-            "gpuPool: unknown key; allowed here: cluster, devicePlugin, gpuPools, karpenter, network, nodeClasses",
+            "gpuPool: unknown key; allowed here: alarms, cluster, cpuPools, dcgmExporter, devicePlugin, gpuPools, "
+            "karpenter, network, nodeClasses, samples, tags",
         ),
         (
             "name",
             "mine",
-            "name: unknown key; allowed here: cluster, devicePlugin, gpuPools, karpenter, network, nodeClasses "
-            "(given: 'mine')",
+            "name: unknown key; allowed here: alarms, cluster, cpuPools, dcgmExporter, devicePlugin, gpuPools, "
+            "karpenter, network, nodeClasses, samples, tags (given: 'mine')",
         ),
         (
             "gpuPools/0/taint",
             "gpu",
-            "gpuPools[0].taint: unknown key; allowed here: disruption, expireAfter, labels, limits, name, nodeClass, "
-            "requirements, taints (given: 'gpu')",
+            "gpuPools[0].taint: unknown key; allowed here: annotations, disruption, expireAfter, labels, limits, name, "
+            "nodeClass, replicas, requirements, startupTaints, taints, terminationGracePeriod, weight (given: 'gpu')",
         ),
         (
             "nodeClasses/default/ami",
             "ami-1",
-            "nodeClasses.default.ami: unknown key; allowed here: amiAlias, rootVolume (given: 'ami-1')",
+            "nodeClasses.default.ami: unknown key; allowed here: amiFamily, amiSelectorTerms, "
+            "associatePublicIPAddress, blockDeviceMappings, capacityReservationSelectorTerms, connectionTracking, "
+            "context, cpuOptions, detailedMonitoring, instanceProfile, instanceStorePolicy, ipPrefixCount, kubelet, "
+            "metadataOptions, networkInterfaces, placementGroupSelector, role, securityGroupSelectorTerms, "
+            "subnetSelectorTerms, tags, userData (given: 'ami-1')",
+        ),
+        (
+            "nodeClasses/default/blockDeviceMappings/0/ebs/size",
+            "100Gi",
+            "nodeClasses.default.blockDeviceMappings[0].ebs.size: unknown key; allowed here: deleteOnTermination, "
+            "encrypted, iops, kmsKeyID, snapshotID, throughput, volumeInitializationRate, volumeSize, volumeType "
+            "(given: '100Gi')",
         ),
         ("karpenter", "1.14.1", "karpenter: must be a mapping of keys to values (given: '1.14.1')"),
         ("cluster/name", 1, "cluster.name: must be text; put it in quotes (given: 1)"),
@@ -82,12 +94,6 @@ def _set(content: Content, path: str, value: Any) -> None:
             "cluster/kubernetesVersion",
             1.33,
             "cluster.kubernetesVersion: must be text; put it in quotes (given: 1.33)",
-        ),
-        (
-            "cluster/kubernetesVersion",
-            "1.34",
-            "cluster.kubernetesVersion: no kubectl layer is installed for Kubernetes 1.34; use 1.33, or add "
-            "aws-cdk-lambda-layer-kubectl-v34 (given: '1.34')",
         ),
         (
             "cluster/nodeGroups/0/size",
@@ -118,13 +124,14 @@ def _set(content: Content, path: str, value: Any) -> None:
         (
             "karpenter/version",
             "1.4.0",
-            "karpenter.version: Karpenter 1.4.0 does not support Kubernetes 1.33: it needs Karpenter >= 1.5; raise "
-            "karpenter.version or lower the Kubernetes version",
+            "karpenter.version: Karpenter 1.4.0 does not support Kubernetes 1.33, which needs Karpenter >= 1.5; use "
+            "Karpenter 1.14.1, or Kubernetes 1.32, the newest that Karpenter 1.4.0 supports",
         ),
         (
             "karpenter/version",
-            "1.8.3",
-            "karpenter.version: 1.8.3 is not a release that this project carries; use 1.14.1",
+            "1.7.4",
+            "karpenter.version: 1.7.4 is not a release that this project carries; use 1.8.8 or 1.9.2 or 1.10.2 or "
+            "1.11.3 or 1.12.2 or 1.13.1 or 1.14.1",
         ),
         (
             "karpenter/version",
@@ -153,48 +160,28 @@ def _set(content: Content, path: str, value: Any) -> None:
             "network.region: must be an AWS Region such as us-west-2 (given: 'oregon')",
         ),
         (
-            "network/availabilityZones",
-            ["us-west-2a", "us-east-1a"],
-            "network.availabilityZones: us-east-1a is not in region us-west-2",
-        ),
-        ("network/availabilityZones", ["us-west-2a"], "network.availabilityZones: must have at least 2 item(s)"),
-        (
-            "network/availabilityZones",
-            ["us-west-2a", "us-west-2a"],
-            "network.availabilityZones: a zone is given twice in ['us-west-2a', 'us-west-2a']; keep one of each",
-        ),
-        (
-            "network/cidr",
-            "10.0.0.0/18",
-            "network.cidr: 10.0.0.0/18 is too small: 3 zones need 25344 addresses (a /19 and a /24 each); use a /16",
-        ),
-        (
-            "network/cidr",
-            "10.0.0.1/16",
-            "network.cidr: must be an IPv4 range such as 10.0.0.0/16 (10.0.0.1/16 has host bits set) "
-            "(given: '10.0.0.1/16')",
-        ),
-        (
-            "network/cidr",
-            "10.0.0.0/8",
-            "network.cidr: a VPC is at most a /16; write for example 10.0.0.0/16 (given: '10.0.0.0/8')",
-        ),
-        (
-            "nodeClasses/default/amiAlias",
+            "nodeClasses/default/amiSelectorTerms/0/alias",
             "al2023@20260714",
-            "nodeClasses.default.amiAlias: must be al2023@vYYYYMMDD, a release listed at "
-            "https://github.com/awslabs/amazon-eks-ami/releases (or al2023@latest, and then every release replaces "
-            "every node) (given: 'al2023@20260714')",
+            "nodeClasses.default.amiSelectorTerms[0].alias: al2023@20260714 must be al2023@vYYYYMMDD, a release listed "
+            "at https://github.com/awslabs/amazon-eks-ami/releases (or al2023@latest, and then every release replaces "
+            "every node)",
         ),
         (
-            "nodeClasses/default/rootVolume/size",
+            "nodeClasses/default/amiSelectorTerms/0/alias",
+            "ubuntu@latest",
+            "nodeClasses.default.amiSelectorTerms[0].alias: must be family@version, such as al2023@v20260714; the "
+            "families are al2, al2023, bottlerocket, windows2019, windows2022, windows2025 (given: 'ubuntu@latest')",
+        ),
+        (
+            "nodeClasses/default/blockDeviceMappings/0/ebs/volumeSize",
             "100",
-            "nodeClasses.default.rootVolume.size: must be a size with its unit, such as 100Gi (given: '100')",
+            "nodeClasses.default.blockDeviceMappings[0].ebs.volumeSize: must be a size with its unit, such as 100Gi "
+            "(given: '100')",
         ),
         (
-            "nodeClasses/default/rootVolume/encrypted",
+            "nodeClasses/default/blockDeviceMappings/0/ebs/encrypted",
             "yes",
-            "nodeClasses.default.rootVolume.encrypted: must be true or false (given: 'yes')",
+            "nodeClasses.default.blockDeviceMappings[0].ebs.encrypted: must be true or false (given: 'yes')",
         ),
         (
             "gpuPools/0/name",
@@ -203,8 +190,9 @@ def _set(content: Content, path: str, value: Any) -> None:
         ),
         (
             "gpuPools/0/nodeClass",
-            "gpu",
-            "gpuPools[0].nodeClass: nobody defines 'gpu'; use one of default, or add it under nodeClasses",
+            "h100",
+            "gpuPools[0].nodeClass: nobody defines 'h100'; use one of cpu, default, gpu, spot, or add it "
+            "under nodeClasses",
         ),
         (
             "gpuPools/0/limits",
@@ -294,7 +282,7 @@ def test_a_missing_key_is_named(content: Content, refusal: Refusal) -> None:
 
 
 def test_two_pools_of_one_name_are_refused(content: Content, refusal: Refusal) -> None:
-    content["gpuPools"] *= 2
+    content["gpuPools"] = content["gpuPools"][:1] * 2
     assert refusal(content) == "gpuPools: two have the name gpu-pool; give every pool a name of its own"
 
 
@@ -312,10 +300,9 @@ def test_all_mistakes_are_told_at_once(content: Content, refusal: Refusal) -> No
     ]
 
 
-def test_latest_image_is_a_choice(content: Content, tmp_path: Path) -> None:
-    content["nodeClasses"]["default"]["amiAlias"] = "al2023@latest"
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
-    assert load_environment("mine", tmp_path).node_classes["default"].ami_alias == "al2023@latest"
+def test_two_pools_of_one_name_are_refused_though_only_one_has_gpus(content: Content, refusal: Refusal) -> None:
+    content["cpuPools"][1]["name"] = "gpu"
+    assert refusal(content) == "cpuPools[1].name: two pools have the name gpu; give every pool a name of its own"
 
 
 def test_an_environment_that_does_not_exist_names_those_that_do(tmp_path: Path) -> None:
@@ -334,7 +321,7 @@ def test_an_environment_that_does_not_exist_names_those_that_do(tmp_path: Path) 
     ("text", "message"),
     [
         ("a: 1\nb: 2\na: 3\n", ", line 3, column 1: not valid YAML: key 'a' is given twice, first on line 1; keep one"),
-        ("a: [1, 2\nb: 3\n", ", line 2, column 2: not valid YAML: expected ',' or ']', but got ':'"),
+        ("a: [1, 2\nb: 3\n", ", line 2, column 2: not valid YAML: did not find expected ',' or ']'"),
         ("", " is empty or not a mapping; copy environments/workshop.yaml and change it"),
         ("- 1\n", " is empty or not a mapping; copy environments/workshop.yaml and change it"),
     ],
@@ -345,3 +332,39 @@ def test_what_is_not_a_mapping_in_yaml_is_refused_with_its_line(text: str, messa
     with pytest.raises(ConfigurationError) as caught:
         load_environment("mine", tmp_path)
     assert str(caught.value) == f"{path}{message}"
+
+
+def test_two_environments_with_one_cluster_are_refused(content: Content, tmp_path: Path) -> None:
+    for name in ("blue", "green"):
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(ConfigurationError) as caught:
+        load_environment("green", tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path / 'green.yaml'} cannot be built:\n"
+        "  cluster.name: training-on-eks is the cluster of blue.yaml already; stacks and roles are named after it, so "
+        "deploying the one would replace the other: give each a name of its own"
+    )
+
+
+@pytest.mark.parametrize("text", ["cluster: [", "cluster: eks", "network: {}"])
+def test_a_broken_environment_does_not_stand_in_the_way_of_another(text: str, content: Content, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
+    (tmp_path / "broken.yaml").write_text(text)
+    assert load_environment("mine", tmp_path).name == "mine"
+
+
+def test_karpenter_and_the_device_plugin_have_namespaces_of_their_own(content: Content, refusal: Refusal) -> None:
+    content["devicePlugin"]["namespace"] = content["karpenter"]["namespace"]
+    assert refusal(content) == "devicePlugin.namespace: karpenter is Karpenter's already; give each its own"
+
+
+def test_a_pool_whose_nodes_cannot_run_what_each_must_run_is_refused(
+    content: Content, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # All images of today have both architectures: one that has not is made up.
+    monkeypatch.setitem(images.IMAGE_ARCHITECTURES, images.NFD_REPOSITORY, frozenset({"amd64"}))
+    content["gpuPools"][1]["requirements"][0]["values"] = ["arm64"]
+    assert refusal(content) == (
+        "gpuPools[1].requirements: the pool may buy arm64 nodes, and registry.k8s.io/nfd/node-feature-discovery:"
+        "v0.17.3, which every one of them must run, is there for amd64 alone; require kubernetes.io/arch In [amd64]"
+    )

@@ -66,6 +66,47 @@ def test_a_cluster_without_a_plugin_is_told_so(tmp_path: Path) -> None:
     assert "no DaemonSet runs k8s-device-plugin" in said
 
 
+def test_the_other_programs_of_the_plugins_image_are_not_the_plugin(tmp_path: Path) -> None:
+    discovery = _plugin()
+    discovery["spec"]["template"]["spec"]["containers"][0]["command"] = ["gpu-feature-discovery"]
+    (said,) = _diagnosis(tmp_path, DaemonSet=[discovery]).device_plugin(NODE)
+    assert "no DaemonSet runs k8s-device-plugin" in said
+
+
+def _workload(name: str, spec: dict[str, Any], generation: int = 1, **status: int) -> dict[str, Any]:
+    metadata = {"namespace": "nvidia", "name": name, "generation": generation}
+    return {"metadata": metadata, "spec": spec, "status": {"observedGeneration": 1, **status}}
+
+
+def test_workloads_that_are_not_ready_are_named_with_their_pods(tmp_path: Path) -> None:
+    diagnosis = _diagnosis(
+        tmp_path,
+        Deployment=[
+            _workload("ready", {"replicas": 1}, readyReplicas=1),
+            _workload("half", {"replicas": 2}, readyReplicas=1),
+            _workload("unseen", {"replicas": 0}, generation=2),
+        ],
+        DaemonSet=[
+            _workload("nowhere", {}, desiredNumberScheduled=0, numberReady=0),
+            _workload("none", {}, desiredNumberScheduled=2),
+        ],
+    )
+    assert diagnosis.unready_workloads() == [
+        "Deployment nvidia/half: 1 of 2 pods ready",
+        "Deployment nvidia/unseen: 0 of 0 pods ready",
+        "DaemonSet nvidia/none: 0 of 2 pods ready",
+    ]
+
+
+def test_pods_that_no_node_takes_are_told_with_the_schedulers_words(tmp_path: Path) -> None:
+    def pod(name: str, status: str) -> dict[str, Any]:
+        condition = {"type": "PodScheduled", "status": status, "message": "Insufficient memory"}
+        return {"metadata": {"namespace": "n", "name": name}, "status": {"conditions": [condition]}}
+
+    diagnosis = _diagnosis(tmp_path, Pod=[pod("a", "True"), pod("b", "False")])
+    assert diagnosis.unscheduled() == ["pod n/b: Insufficient memory"]
+
+
 def test_conditions_that_say_no_are_told_with_their_message(tmp_path: Path) -> None:
     conditions = [
         {"type": "Ready", "status": "False", "message": "not authorised"},

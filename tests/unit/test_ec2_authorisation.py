@@ -219,6 +219,17 @@ def test_a_launch_is_asked_about_on_all_it_uses_and_creates() -> None:
     assert world.identity.asked("iam:PassRole") == {NODE_ROLE: {"iam:PassedToService": "ec2.amazonaws.com"}}
 
 
+def test_spot_is_not_bought_without_the_service_linked_role_and_on_demand_is() -> None:
+    world = World()
+    world.identity.spot_role = False
+    karpenters_template(world)
+    refused = karpenters_fleet(world, "spot")
+    assert refused["Instances"] == []
+    codes = {error["ErrorCode"] for error in refused["Errors"]}
+    assert codes == {"AuthFailure.ServiceLinkedRoleCreationNotPermitted"}
+    assert karpenters_fleet(world, "on-demand")["Errors"] == []
+
+
 def test_an_on_demand_launch_has_no_spot_request_to_ask_about() -> None:
     world = World()
     karpenters_template(world, spot=False)

@@ -118,6 +118,23 @@ def test_ssm_parameters_lead_to_the_images_of_a_kubernetes_version() -> None:
     assert not {parameters[name] for name in older} & {parameters[name] for name in recommended}
 
 
+def test_bottlerocket_has_parameters_of_its_own_and_a_small_root_volume() -> None:
+    world = World()
+    parameters = world.service.ssm_parameters(["1.33"])
+    paths = {name: image for name, image in parameters.items() if name.startswith("/aws/service/bottlerocket/")}
+    assert set(paths) == {
+        f"/aws/service/bottlerocket/aws-k8s-1.33{flavour}/{architecture}/{release}/image_id"
+        for flavour in ("", "-nvidia")
+        for architecture in ("x86_64", "arm64")
+        for release in ("1.54.0", "latest")
+    }
+    image = paths["/aws/service/bottlerocket/aws-k8s-1.33/arm64/1.54.0/image_id"]
+    (described,) = world.client.describe_images(ImageIds=[image])["Images"]
+    assert described["Name"].startswith("bottlerocket-aws-k8s-1.33-arm64-v1.54.0-")
+    assert described["Architecture"] == "arm64"
+    assert described["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] == 2
+
+
 @pytest.mark.parametrize(
     "operation",
     [

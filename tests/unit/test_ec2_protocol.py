@@ -68,11 +68,17 @@ class FakeIdentity:
     """Allows what ``allows`` says and remembers every question."""
 
     allows: Callable[[str, str, Context], bool] = lambda _action, _resource, _context: True
+    spot_role: bool = True
     questions: list[Question] = field(default_factory=list[Question])
 
     def instance_profile(self, name_or_arn: str) -> InstanceProfile | None:
         """A profile of :data:`PROFILES`."""
         return PROFILES.get(name_or_arn.rsplit("/", 1)[-1])
+
+    def service_linked_role(self, service: str) -> bool:
+        """Whether the role is there, by ``spot_role``."""
+        assert service == "spot.amazonaws.com"
+        return self.spot_role
 
     def authorise(self, action: str, resource: str, context: Context) -> Denial | None:
         """Remember the question and answer it."""

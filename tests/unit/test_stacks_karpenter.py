@@ -83,7 +83,7 @@ def test_s0_3_the_service_account_names_the_controller_role(assembly: Assembly, 
     assert annotations == {"eks.amazonaws.com/role-arn": f"<{logical_id}.Arn>"}
 
 
-def test_s0_6_nodes_of_the_node_role_may_join(assembly: Assembly, manifests: Objects) -> None:
+def test_s0_6_s3_3_nodes_of_the_node_role_may_join(assembly: Assembly, manifests: Objects) -> None:
     logical_id, role = _role(assembly, "KarpenterNodeRole-training-on-eks")
     entry = assembly.only("AWS::EKS::AccessEntry", "karpenter")
     assert entry["Type"] == "EC2_LINUX"

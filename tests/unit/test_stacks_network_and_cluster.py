@@ -19,6 +19,9 @@ def test_s0_1_the_cluster(assembly: Assembly) -> None:
     assert cluster["Version"] == "1.33"
     assert cluster["AccessConfig"] == {"AuthenticationMode": "API", "BootstrapClusterCreatorAdminPermissions": False}
     assert cluster["ComputeConfig"] == {"Enabled": False}
+    assert cluster["UpgradePolicy"] == {"SupportType": "EXTENDED"}
+    assert cluster["KubernetesNetworkConfig"]["ServiceIpv4Cidr"] == "172.20.0.0/16"
+    assert cluster["ResourcesVpcConfig"]["PublicAccessCidrs"] == ["0.0.0.0/0"]
     assert cluster["ResourcesVpcConfig"]["EndpointPrivateAccess"] is True
     assert cluster["ResourcesVpcConfig"]["EndpointPublicAccess"] is True
     assert len(cluster["ResourcesVpcConfig"]["SubnetIds"]) == 3
@@ -97,19 +100,29 @@ def test_every_private_subnet_has_a_route_out(assembly: Assembly) -> None:
     assert {route["DestinationCidrBlock"] for route in routes} == {"0.0.0.0/0"}
 
 
-def test_there_are_the_kubectl_handlers_two_functions_and_no_other(assembly: Assembly) -> None:
-    functions = assembly.resources("AWS::Lambda::Function")
-    assert sorted(f["Properties"]["Handler"] for f in functions.values()) == ["framework.onEvent", "index.handler"]
+def test_there_are_the_kubectl_handlers_two_functions_and_the_spot_roles(assembly: Assembly) -> None:
+    handlers = {
+        stack: sorted(f["Properties"]["Handler"] for f in assembly.resources("AWS::Lambda::Function", stack).values())
+        for stack in assembly.templates
+    }
+    assert {stack: found for stack, found in handlers.items() if found} == {
+        "cluster": ["framework.onEvent", "index.handler"],
+        "karpenter": ["index.handler"],
+    }
 
 
-def test_custom_resources_are_kubernetes_objects_and_the_definitions_alone(assembly: Assembly) -> None:
+def test_custom_resources_are_kubernetes_objects_the_definitions_and_the_spot_role_alone(assembly: Assembly) -> None:
     kinds = {
         resource["Type"]
         for template in assembly.templates.values()
         for resource in template["Resources"].values()
         if resource["Type"].startswith(("Custom::", "AWS::CloudFormation::CustomResource"))
     }
-    assert kinds == {"Custom::AWSCDK-EKS-HelmChart", "Custom::AWSCDK-EKS-KubernetesResource"}
+    assert kinds == {
+        "Custom::AWSCDK-EKS-HelmChart",
+        "Custom::AWSCDK-EKS-KubernetesResource",
+        "Custom::EC2SpotServiceLinkedRole",
+    }
 
 
 def test_every_function_has_a_log_group_and_every_log_group_goes_with_its_stack(assembly: Assembly) -> None:

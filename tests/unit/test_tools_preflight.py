@@ -75,7 +75,7 @@ def test_room_for_the_first_build_is_only_asked_for_when_there_is_one(
     monkeypatch.setattr(room, "RUN_DISK_BYTES", 1)
     monkeypatch.setattr(room, "BUILD_DISK_BYTES", 2**70)
 
-    def nothing(cache: Cache) -> list[Entry]:
+    def nothing(cache: Cache, kubernetes: str | None) -> list[Entry]:
         return []
 
     if not cold:

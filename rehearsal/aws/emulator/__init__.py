@@ -121,10 +121,12 @@ async def serve(listener: socket.socket, ready: Callable[[], None], stopped: Awa
     from hypercorn.config import Config
     from ministack.app import app
 
-    from rehearsal.aws.emulator import authorisation, sts
+    from rehearsal.aws.emulator import authorisation, iam, pod_identity, sts
 
     authorisation.install(log)
+    iam.install(log)
     sts.install(log)
+    pod_identity.install(log)
     config = Config()
     config.bind = [f"fd://{listener.fileno()}"]
     config.keep_alive_timeout = 75

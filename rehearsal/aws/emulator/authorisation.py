@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextvars
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from ministack import app
@@ -42,11 +43,11 @@ def install(log: EventLog) -> None:
     def extract(
         service: str, method: str, path: str, headers: dict[str, str], body: bytes, query_params: dict[str, Any]
     ) -> str | None:
-        _access_key.set(extract_access_key_id(headers, query_params))
+        note_caller(headers, query_params)
         action: str | None = extract_action(service, method, path, headers, body, query_params)
         if action and service == "ec2" and action.removeprefix("ec2:") in ASKED_PER_RESOURCE:
             return None
-        return action
+        return None if action == "iam:CreateServiceLinkedRole" else action
 
     def resource_arn(service: str, *args: Any) -> str:
         arn: str = extract_resource(service, *args)
@@ -67,6 +68,11 @@ def install(log: EventLog) -> None:
     iam_actions.extract_resource_arn = resource_arn
     iam_actions.extract_iam_action = extract
     iam_actions.access_denied_response = refused
+
+
+def note_caller(headers: Mapping[str, str], query_params: Mapping[str, Any]) -> None:
+    """Remember who makes the request that is being served, for :func:`authorise`."""
+    _access_key.set(extract_access_key_id(dict(headers), dict(query_params)))
 
 
 def _corrected(service: str, params: dict[str, Any], arn: str) -> str:

@@ -15,6 +15,7 @@ from ministack import app
 from ministack.services import cloudformation
 from ministack.services.cloudformation import provisioners, stacks
 
+from rehearsal.aws.emulator import eks
 from rehearsal.aws.resources import Resources, ResourceType
 
 SETTLE_S = 3.0
@@ -29,6 +30,7 @@ def install(resources: Resources) -> None:
     types = resources.types()
     for name, resource_type in types.items():
         handlers[name] = _handlers(resource_type)
+    handlers["AWS::EKS::Cluster"] = _cluster(handlers["AWS::EKS::Cluster"])
     group = handlers["AWS::EKS::Nodegroup"]
     handlers["AWS::EKS::Nodegroup"] = group | {
         "create": _then(
@@ -46,6 +48,27 @@ def install(resources: Resources) -> None:
     # All of these call the endpoint that this very process serves, or wait: never on its event loop.
     blocking = {*types, "AWS::EKS::Cluster", "AWS::EKS::Nodegroup"}
     stacks._runs_on_worker_thread = lambda resource_type: on_worker(resource_type) or resource_type in blocking
+
+
+def _cluster(theirs: dict[str, Any]) -> dict[str, Any]:
+    """MiniStack's type of clusters with the properties that it leaves out, and with EKS's refusals."""
+
+    def create(logical_id: str, properties: dict[str, Any], stack: str) -> tuple[str, dict[str, Any]]:
+        eks.check_keys(properties)
+        made: tuple[str, dict[str, Any]] = theirs["create"](logical_id, properties, stack)
+        eks.apply_properties(made[0], properties)
+        return made
+
+    def update(physical_id: str, old: dict[str, Any], new: dict[str, Any], *rest: Any) -> tuple[str, dict[str, Any]]:
+        eks.check_keys(new)
+        made: tuple[str, dict[str, Any]] = theirs["update"](physical_id, old, new, *rest)
+        eks.apply_properties(made[0], new)
+        return made
+
+    def delete(physical_id: str, _: dict[str, Any]) -> None:
+        eks.delete_cluster(physical_id)
+
+    return theirs | {"create": create, "update": update, "delete": delete}
 
 
 def _settled(serve: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

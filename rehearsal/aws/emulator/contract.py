@@ -11,8 +11,8 @@ import inspect
 TABLES: dict[str, tuple[str, ...]] = {
     "ministack.app": ("SERVICE_HANDLERS", "AUTH", "pin_request_origin"),
     "ministack.services.ec2": ("_ACTION_MAP", "_subnets", "_security_groups", "_tags", "_vpcs"),
-    "ministack.services.eks": ("_clusters", "_access_entries", "_nodegroups"),
-    "ministack.services.iam": ("_instance_profiles", "_oidc_providers"),
+    "ministack.services.eks": ("_clusters", "_access_entries", "_nodegroups", "_pod_identity_associations"),
+    "ministack.services.iam": ("_IAM_HANDLERS", "_instance_profiles", "_oidc_providers", "_roles"),
     "ministack.services.tagging": ("_RESOURCE_TAG_COLLECTORS",),
     "ministack.services.ssm": ("_PUBLIC_AMI_PARAMETERS",),
     "ministack.services.cloudformation": ("_stacks", "_change_sets"),
@@ -37,6 +37,7 @@ FUNCTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "ministack.core.iam_evaluator": {
         "enforce": ("access_key_id", "iam_action", "service", "region", "resource_arn", "service_context"),
+        "evaluate_trust_policy": ("trust_doc", "caller_arn", "ctx"),
         "resolve_credential": ("access_key_id", "account_id", "session_token"),
     },
     "ministack.core.responses": {
@@ -46,6 +47,7 @@ FUNCTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "ministack.core.router": {"extract_access_key_id": ("headers", "query_params")},
     "ministack.services.eks": {
+        "_handle_request_sync": ("method", "path", "headers", "body_bytes", "query_params"),
         "_create_cluster": ("body", "creator_arn"),
         "_delete_cluster": ("name",),
         "_create_nodegroup": ("cluster_name", "body"),
@@ -63,8 +65,12 @@ FUNCTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "_resource_matches_tag_filters": ("resource_id", "filters"),
         "_subnet_fields_xml": ("subnet", "tag"),
     },
+    "ministack.services.kms": {"_resolve_key": ("key_id_or_arn",)},
     "ministack.services.eventbridge": {"_put_events": ("data", "allow_aws_source")},
     "ministack.services.sts": {
+        "_gen_session_access_key": (),
+        "_role_id": ("role_arn",),
+        "register_session": ("access_key", "session"),
         "_web_identity_trust_denied": ("role_arn", "params", "use_json"),
         "_web_identity_principal": ("token", "provider_id", "role_arn"),
     },

@@ -16,6 +16,7 @@ from ministack.core.responses import get_account_id, get_region, request_scope
 from ministack.services import ec2, eventbridge, iam, ssm
 
 from rehearsal.aws.emulator import authorisation
+from rehearsal.aws.emulator import iam as service_roles
 from rehearsal.aws.events import EventLog
 from rehearsal.compute.ec2 import (
     CONTENT_TYPE,
@@ -86,6 +87,10 @@ class MiniStackIdentity:
             role_arn=roles[0] if roles else None,
             id=record["InstanceProfileId"],
         )
+
+    def service_linked_role(self, service: str) -> bool:
+        """Whether the account has a service's linked role, or the caller may have it made."""
+        return service_roles.ensure_service_linked_role(service)
 
     def authorise(self, action: str, resource: str, context: Context) -> Denial | None:
         """Whether the caller may; a no is written to the run's events."""

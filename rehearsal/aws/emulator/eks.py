@@ -11,10 +11,13 @@ run hands in (:class:`ClusterBackend`) and answers when it is there.
 from __future__ import annotations
 
 import base64
+import json
 import re
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +26,19 @@ from typing import Any, Protocol, TypeAlias
 
 from cryptography.hazmat.primitives import serialization
 from ministack.core.responses import get_account_id, get_region
-from ministack.services import ec2, eks
+from ministack.services import ec2, eks, kms
 
 from rehearsal.aws.events import EventLog
 
 Answer: TypeAlias = tuple[int, dict[str, str], bytes]
 ACCESS_POLICY_LABEL = "rehearsal.eks/access-policy=managed"
 """Marks the RBAC objects that stand for access policies; on AWS they are evaluated outside the cluster."""
+
+_UPDATE_TYPES = {
+    "deletionProtection": "DeletionProtectionUpdate",
+    "upgradePolicy": "UpgradePolicyUpdate",
+    "logging": "LoggingUpdate",
+}
 
 TOKEN_PREFIX = "k8s-aws-v1."  # noqa: S105 - the form of a token, not one
 
@@ -108,6 +117,7 @@ class Clusters:
         self._delete = eks._delete_cluster
         self._create_nodegroup = eks._create_nodegroup
         self._delete_nodegroup = eks._delete_nodegroup
+        self._route = eks._handle_request_sync
 
     def install(self) -> None:
         """Put ours in the place of MiniStack's functions."""
@@ -116,6 +126,7 @@ class Clusters:
         eks._create_nodegroup = self.create_nodegroup
         eks._delete_nodegroup = self.delete_nodegroup
         eks._verify_eks_token = self.verify_token
+        eks._handle_request_sync = self.route
         eks._schedule_access_policy_reconcile = self.reconcile_access
 
     def stop(self) -> None:
@@ -130,6 +141,8 @@ class Clusters:
             return answer
         name: str = body["name"]
         record: dict[str, Any] = eks._clusters[name]
+        record["deletionProtection"] = bool(body.get("deletionProtection", False))
+        record["upgradePolicy"] = body.get("upgradePolicy") or {"supportType": "EXTENDED"}
         try:
             self._give_network(record)
             backend = self._start(self._spec(record))
@@ -154,6 +167,10 @@ class Clusters:
     def delete(self, name: str) -> Answer:
         """``DeleteCluster``: answers when every process of the cluster is gone."""
         record: dict[str, Any] | None = eks._clusters.get(name)
+        if record is not None and record.get("deletionProtection"):
+            said = f"Cluster {name} has deletion protection enabled; turn it off before you delete the cluster."
+            self._log.write("cluster-protected", said, cluster=name)
+            return eks._error(400, "InvalidRequestException", said)
         backend = self._backends.pop(name, None)
         if backend is not None:
             backend.stop()
@@ -161,6 +178,36 @@ class Clusters:
         if record is not None:
             ec2._delete_security_group({"GroupId": [record["resourcesVpcConfig"]["clusterSecurityGroupId"]]})
         return answer
+
+    def route(self, method: str, path: str, *rest: Any) -> Answer:
+        """``UpdateClusterConfig``, which MiniStack lacks, before MiniStack's own operations."""
+        found = re.fullmatch(r"/clusters/([A-Za-z0-9_-]+)/update-config", path)
+        if method == "POST" and found:
+            return self.update_config(found[1], json.loads(rest[1] or b"{}"))
+        return self._route(method, path, *rest)
+
+    def update_config(self, name: str, body: Mapping[str, Any]) -> Answer:
+        """``UpdateClusterConfig``, of what can be told from a cluster afterwards; done when it answers."""
+        record: dict[str, Any] | None = eks._clusters.get(name)
+        if record is None:
+            return eks._error(404, "ResourceNotFoundException", f"No cluster found for name: {name}.")
+        changed = {key: body[key] for key in ("deletionProtection", "upgradePolicy", "logging") if key in body}
+        unknown = set(body) - set(changed) - {"clientRequestToken"}
+        if unknown or not changed:
+            asked = ", ".join(sorted(unknown)) or "nothing"
+            return eks._error(400, "InvalidRequestException", f"the rehearsal does not simulate a change of {asked}")
+        record.update(changed)
+        update = {
+            "id": str(uuid.uuid4()),
+            "status": "Successful",
+            "type": _UPDATE_TYPES[next(iter(changed))],
+            "params": [
+                {"type": key[0].upper() + key[1:], "value": json.dumps(value)} for key, value in changed.items()
+            ],
+            "createdAt": int(time.time()),
+            "errors": [],
+        }
+        return eks._json_resp(200, {"update": update})
 
     def create_nodegroup(self, cluster_name: str, body: dict[str, Any]) -> Answer:
         """``CreateNodegroup``: EKS makes the access entry of the group's node role itself."""
@@ -266,3 +313,40 @@ class Clusters:
                 f"http://{self._gateway.netloc}/_ministack/eks-auth/{account}/{region}/{name}/{record['_auth_token']}"
             ),
         )
+
+
+def apply_properties(name: str, properties: Mapping[str, Any]) -> None:
+    """Take over what an ``AWS::EKS::Cluster`` says and MiniStack's own type leaves out."""
+    record: dict[str, Any] = eks._clusters[name]
+    encryption = [
+        {"resources": config.get("Resources", []), "provider": {"keyArn": config["Provider"]["KeyArn"]}}
+        for config in properties.get("EncryptionConfig", [])
+    ]
+    record["encryptionConfig"] = encryption
+    record["deletionProtection"] = str(properties.get("DeletionProtection", False)).lower() == "true"
+    support = properties.get("UpgradePolicy", {}).get("SupportType")
+    record["upgradePolicy"] = {"supportType": support or "EXTENDED"}
+
+
+def check_keys(properties: Mapping[str, Any]) -> None:
+    """See that the keys that are to encrypt a cluster's secrets can be used.
+
+    Raises:
+        ValueError: one does not exist or is not enabled.
+    """
+    for config in properties.get("EncryptionConfig", []):
+        arn = config["Provider"]["KeyArn"]
+        key: dict[str, Any] | None = kms._resolve_key(arn)
+        if key is None or key.get("KeyState", "Enabled") != "Enabled":
+            raise ValueError(f"the key {arn}, which is to encrypt secrets, does not exist or is not enabled")
+
+
+def delete_cluster(name: str) -> None:
+    """Delete a cluster as CloudFormation does; one that is gone is no error.
+
+    Raises:
+        ValueError: EKS refuses, with what it says.
+    """
+    status, _, body = eks._delete_cluster(name)
+    if status >= 400 and status != 404:
+        raise ValueError(json.loads(body).get("message", body.decode(errors="replace")))

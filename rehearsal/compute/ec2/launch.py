@@ -13,7 +13,7 @@ from typing import Any
 
 from rehearsal.compute.ec2.catalogue import CapacityType
 from rehearsal.compute.ec2.errors import Ec2Error, NotSimulatedError
-from rehearsal.compute.ec2.images import ROOT_DEVICE, ROOT_GIB, Image
+from rehearsal.compute.ec2.images import ROOT_DEVICE, Image
 from rehearsal.compute.ec2.ports import InstanceProfile, SecurityGroup, Subnet
 from rehearsal.compute.ec2.protocol import items, section
 from rehearsal.compute.ec2.state import Instance, Interface, LaunchTemplate, State, Volume, new_id
@@ -241,6 +241,7 @@ class Launcher:
                 requested=launch.tags["spot-instances-request"],
                 LaunchTemplate=used,
             )
+            gate.need_spot_role()
         for kind in created:
             gate.create_tags(kind, launch.tags[kind], "RunInstances")
         if launch.profile and launch.profile.role_arn:
@@ -461,18 +462,19 @@ def _capacity_type(operation: str, spec: Mapping[str, Any], fleet: str | None) -
 
 
 def _volumes(spec: Mapping[str, Any], image: Image) -> tuple[WantedVolume, ...]:
-    volumes = {ROOT_DEVICE: WantedVolume(ROOT_DEVICE, ROOT_GIB, "gp3", None)}
+    volumes = {ROOT_DEVICE: WantedVolume(ROOT_DEVICE, image.root_gib, "gp3", None)}
     for mapping in items(spec, "BlockDeviceMappings"):
         device, ebs = mapping.get("DeviceName") or "", mapping.get("Ebs")
         if ebs is None:
             continue
-        size = ebs.get("VolumeSize") or (ROOT_GIB if device == ROOT_DEVICE else None)
+        size = ebs.get("VolumeSize") or (image.root_gib if device == ROOT_DEVICE else None)
         if size is None:
             raise Ec2Error("MissingParameter", f"The request must contain the size of the volume {device}")
-        if device == ROOT_DEVICE and size < ROOT_GIB:
+        if device == ROOT_DEVICE and size < image.root_gib:
             raise Ec2Error(
                 "InvalidBlockDeviceMapping",
-                f"Volume of size {size}GB is smaller than snapshot '{image.snapshot_id}', expect size>= {ROOT_GIB}GB",
+                f"Volume of size {size}GB is smaller than snapshot '{image.snapshot_id}', expect size>= "
+                f"{image.root_gib}GB",
             )
         volumes[device] = WantedVolume(device, size, ebs.get("VolumeType") or "gp3", ebs.get("SnapshotId"))
     return tuple(volumes.values())

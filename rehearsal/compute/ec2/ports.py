@@ -119,6 +119,10 @@ class Identity(Protocol):
         """The instance profile of that name or ARN, or ``None``."""
         ...
 
+    def service_linked_role(self, service: str) -> bool:
+        """Whether the account has the role that is linked to a service; EC2 makes it where the caller may."""
+        ...
+
     def authorise(self, action: str, resource: str, context: Context) -> Denial | None:
         """Whether the caller may do ``action`` to the resource of that ARN; ``None`` is yes."""
         ...

@@ -240,6 +240,22 @@ class Gate:
         """
         self._ask("iam:PassRole", role_arn, {"iam:PassedToService": "ec2.amazonaws.com"})
 
+    def need_spot_role(self) -> None:
+        """See that the account has the service-linked role with which EC2 buys spot instances.
+
+        EC2 user guide, "Service-linked role for EC2 Spot Instance requests".
+
+        Raises:
+            Ec2Error: it has not, and the caller may not have it made.
+        """
+        if not self.identity.service_linked_role("spot.amazonaws.com"):
+            raise Ec2Error(
+                "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
+                "The provided credentials do not have permission to create the service-linked role for EC2 Spot "
+                "Instances.",
+                403,
+            )
+
     def create_tags(self, kind: str, tags: Mapping[str, str], creating: str) -> None:
         """Ask whether the caller may tag what its request creates; no tags, no question.
 
