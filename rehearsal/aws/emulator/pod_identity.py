@@ -6,7 +6,8 @@
 
 The one operation, its members and errors: EKS Auth API reference, AssumeRoleForPodIdentity. Who takes the role, with
 which session tags, and what its trust policy may ask of that: Amazon EKS user guide, "EKS Pod Identity role" and "Grant
-Pods access to AWS resources based on tags"; ``aws:SourceArn`` is the cluster's ARN.
+Pods access to AWS resources based on tags". Nothing there promises ``aws:SourceArn`` or ``aws:SourceAccount``, so a
+trust policy that asks for them is not met here.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def assume(cluster_name: str, token: str, log: EventLog) -> dict[str, Any]:
     if association.get("targetRoleArn"):
         raise RefusedError("InvalidRequestException", "the rehearsal does not simulate target roles of associations")
     tags = [] if association.get("disableSessionTags") else caller.session_tags(cluster)
-    _check_trust(role_arn, caller, cluster, tags)
+    _check_trust(role_arn, caller, tags)
     return _session(role_arn, caller, cluster, association, tags)
 
 
@@ -165,7 +166,7 @@ def _association(cluster_name: str, caller: Caller) -> dict[str, Any]:
     )
 
 
-def _check_trust(role_arn: str, caller: Caller, cluster: Mapping[str, Any], tags: list[dict[str, str]]) -> None:
+def _check_trust(role_arn: str, caller: Caller, tags: list[dict[str, str]]) -> None:
     """Ask the role's trust policy whether the service may take the role, and pass the session's tags."""
     role: dict[str, Any] | None = iam._roles.get(role_arn.rsplit("/", 1)[-1])
     if role is None:
@@ -183,7 +184,6 @@ def _check_trust(role_arn: str, caller: Caller, cluster: Mapping[str, Any], tags
             region=get_region(),
             request_tags={tag["Key"]: tag["Value"] for tag in tags},
             tag_keys=[tag["Key"] for tag in tags],
-            service_context={"aws:sourceaccount": get_account_id(), "aws:sourcearn": cluster["arn"]},
         )
         if not evaluate_trust_policy(_of_service(document), context.principal_arn, context):
             asked = ", ".join(
@@ -193,7 +193,7 @@ def _check_trust(role_arn: str, caller: Caller, cluster: Mapping[str, Any], tags
                 "AccessDeniedException",
                 f"the trust policy of {role_arn} does not let {PRINCIPAL} do {action} for service account "
                 f"{caller.namespace}/{caller.service_account} (compare its principal, actions and conditions with: "
-                f"aws:SourceArn={cluster['arn']}, tags {asked or 'none'})",
+                f"tags {asked or 'none'}; aws:SourceArn and aws:SourceAccount are not documented to be there)",
             )
 
 
