@@ -23,10 +23,10 @@ def environment() -> Environment:
 @pytest.fixture(scope="session")
 def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Environment], Assembly]:
     def run(environment: Environment) -> Assembly:
-        from app import synthesise  # only here: loading CDK takes seconds, which other tests need not wait for
+        from app import new_app, synthesise  # only here: loading CDK takes seconds, which other tests need not wait for
 
         folder = tmp_path_factory.mktemp("cdk.out")
-        return read_assembly(synthesise(environment, folder), environment)
+        return read_assembly(synthesise(environment, new_app(folder)), environment)
 
     return run
 
@@ -36,14 +36,24 @@ def assembly(synthesise: Callable[[Environment], Assembly], environment: Environ
     return synthesise(environment)
 
 
-@pytest.fixture(scope="session", params=sorted(path.stem for path in (ROOT / "environments").glob("*.yaml")))
-def every_assembly(
-    request: pytest.FixtureRequest, synthesise: Callable[[Environment], Assembly], assembly: Assembly
-) -> Assembly:
+ENVIRONMENTS = sorted(path.stem for path in (ROOT / "environments").glob("*.yaml"))
+
+
+@pytest.fixture(scope="session")
+def assemblies(
+    synthesise: Callable[[Environment], Assembly], assembly: Assembly, environment: Environment
+) -> Mapping[str, Assembly]:
+    """Every environment of the repository, by name."""
+    others = [name for name in ENVIRONMENTS if name != environment.name]
+    return {environment.name: assembly} | {
+        name: synthesise(load_environment(name, ROOT / "environments")) for name in others
+    }
+
+
+@pytest.fixture(scope="session", params=ENVIRONMENTS)
+def every_assembly(request: pytest.FixtureRequest, assemblies: Mapping[str, Assembly]) -> Assembly:
     """Each environment of the repository, one after the other."""
-    if request.param == "workshop":
-        return assembly
-    return synthesise(load_environment(request.param, ROOT / "environments"))
+    return assemblies[request.param]
 
 
 @pytest.fixture(scope="session")

@@ -19,9 +19,9 @@ def _findings(environment: Environment, outdir: Path, change: Callable[[Any], An
     from aws_cdk import Validations  # only here: loading CDK takes seconds, which other tests need not wait for
     from cdk_nag import AwsSolutionsChecks
 
-    from app import build_app
+    from app import build_app, new_app
 
-    app = build_app(environment, outdir)
+    app = build_app(environment, new_app(outdir))
     if change:
         change(app)
     # jsii's Python classes do not match their own interfaces for a type checker.

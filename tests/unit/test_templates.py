@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.unit.assembly import Assembly
@@ -14,12 +15,13 @@ def _lint(*templates: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_cfn_lint_finds_a_wrong_property_and_nothing_else(
-    assembly: Assembly, platform: Assembly, tmp_path: Path
+    assemblies: Mapping[str, Assembly], platform: Assembly, tmp_path: Path
 ) -> None:
-    """One run over every template, of the workshop and of all that an environment can ask for: loading it is slow."""
-    templates = [*sorted(assembly.folder.glob("*.template.json")), *sorted(platform.folder.glob("*.template.json"))]
-    assert len(templates) == 8
-    (queue,) = assembly.folder.glob("*-karpenter.template.json")
+    """One run over the templates of every environment, and of all that one can ask for: loading it is slow."""
+    folders = [each.folder for each in (*assemblies.values(), platform)]
+    templates = [path for folder in folders for path in sorted(folder.glob("*.template.json"))]
+    assert len(templates) == 4 * len(folders)
+    (queue,) = folders[0].glob("*-karpenter.template.json")
     broken = tmp_path / "broken.template.json"
     broken.write_text(queue.read_text().replace('"MessageRetentionPeriod"', '"MessageRetention"'))
     # A finding is two lines: what, and in which file.
