@@ -18,7 +18,6 @@ class Assembly:
     """A synthesised app: where it is, and its templates by the last part of the stack's name."""
 
     folder: Path
-    environment: str
     templates: Mapping[str, dict[str, Any]]
     stack_dependencies: Mapping[str, list[str]]
 
@@ -76,4 +75,4 @@ def read_assembly(folder: Path, environment: Environment) -> Assembly:
         name: [other.removeprefix(prefix) for other in artifact["dependencies"] if not other.endswith(".assets")]
         for name, artifact in stacks.items()
     }
-    return Assembly(folder, environment.name, templates, dependencies)
+    return Assembly(folder, templates, dependencies)

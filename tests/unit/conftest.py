@@ -1,6 +1,8 @@
 """The workshop environment, synthesised once for all tests; they only read it."""
 
 import copy
+import gc
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,12 @@ import yaml
 from configuration import Environment, load_environment
 from tests.unit.assembly import MANIFEST, Assembly, objects_in, read_assembly
 from tests.unit.platform_environment import platform_content
+
+# The CDK's own check of templates takes seconds a synth; test_templates.py does it once for all.
+os.environ["CDK_VALIDATION"] = "false"
+
+# The CDK's classes are hundreds of thousands of objects, which would be looked through again and again.
+gc.set_threshold(100_000, 50, 100)
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,16 +4,18 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.unit.assembly import Assembly
+from tests.unit.conftest import ENVIRONMENTS
 
 ROOT = Path(__file__).parents[2]
 
 
-ENVIRONMENTS = sorted(path.stem for path in (ROOT / "environments").glob("*.yaml"))
 NO_NETWORK = ["unshare", "--map-root-user", "--net"]
 """A network namespace of its own: no address, not even a route to this machine."""
 
@@ -29,16 +31,31 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_synth_without_a_network_gives_the_same_bytes_as_another(every_assembly: Assembly, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """Each environment, synthesised without a network, all at once."""
     if subprocess.run([*NO_NETWORK, "true"], capture_output=True).returncode:
         pytest.skip("this machine does not let its users make network namespaces")
     # What the CLI itself adds to the context must not change a template either. The workshop is the default.
     context = {"aws:cdk:enable-path-metadata": True, "aws:cdk:version-reporting": True}
-    name = every_assembly.environment
-    result = _run(tmp_path, *NO_NETWORK, **context, **({} if name == "workshop" else {"environment": name}))
-    assert result.returncode == 0, result.stderr
-    assert len(_files(tmp_path)) > 20
-    assert _files(tmp_path) == _files(every_assembly.folder)
+
+    def synthesise(name: str) -> Path:
+        outdir = tmp_path_factory.mktemp(name)
+        which = {} if name == "workshop" else {"environment": name}
+        result = _run(outdir, *NO_NETWORK, **context, **which)
+        assert result.returncode == 0, result.stderr
+        return outdir
+
+    with ThreadPoolExecutor() as threads:
+        return dict(zip(ENVIRONMENTS, threads.map(synthesise, ENVIRONMENTS), strict=True))
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_a_synth_without_a_network_gives_the_same_bytes_as_another(
+    name: str, offline: Mapping[str, Path], assemblies: Mapping[str, Assembly]
+) -> None:
+    assert len(_files(offline[name])) > 20
+    assert _files(offline[name]) == _files(assemblies[name].folder)
 
 
 def test_an_environment_that_cannot_be_built_is_one_message_and_no_templates(tmp_path: Path) -> None:
