@@ -3,6 +3,9 @@
 import copy
 import gc
 import os
+import subprocess
+import sys
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -95,3 +98,17 @@ def content() -> dict[str, Any]:
 def content_of_workshop() -> dict[str, Any]:
     """What workshop.yaml holds, to be changed for all tests of a module."""
     return yaml.safe_load((ROOT / "environments" / "workshop.yaml").read_text())
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """Built by the backend that `uv build` calls."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (path,) = folder.glob("*.whl")
+    return zipfile.ZipFile(path)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,13 +28,20 @@ Template = Mapping[str, Any]
 
 
 @pytest.fixture(scope="module")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Template]:
-    """The example's templates by stack, as the CDK CLI would have them written."""
-    outdir = tmp_path_factory.mktemp("cdk.out")
+def example(wheel: zipfile.ZipFile, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Template]:
+    """The example's templates by stack, written with the packages of the wheel alone."""
+    folder = tmp_path_factory.mktemp("example")
+    wheel.extractall(folder / "site")
+    app = folder / "app.py"
+    # The clone is on the path too, behind the wheel: so the app tells where the packages came from.
+    app.write_text((EXAMPLE / "app.py").read_text() + "\nimport stacks\nprint(stacks.__file__)")
     context = json.dumps(json.loads((EXAMPLE / "cdk.json").read_text())["context"])
-    variables = os.environ | {"CDK_OUTDIR": str(outdir), "CDK_CONTEXT_JSON": context}
-    subprocess.run([sys.executable, "app.py"], cwd=EXAMPLE, env=variables, check=True)
-    return {path.name.partition(".")[0]: json.loads(path.read_text()) for path in outdir.glob("*.template.json")}
+    variables = {"CDK_OUTDIR": str(folder / "out"), "CDK_CONTEXT_JSON": context, "PYTHONPATH": str(folder / "site")}
+    command = [sys.executable, app]
+    told = subprocess.run(command, cwd=folder, env=os.environ | variables, check=True, capture_output=True, text=True)
+    assert told.stdout.strip() == str(folder / "site" / "stacks" / "__init__.py")
+    templates = (folder / "out").glob("*.template.json")
+    return {path.name.partition(".")[0]: json.loads(path.read_text()) for path in templates}
 
 
 def _of_type(template: Template, kind: str) -> list[dict[str, Any]]:
