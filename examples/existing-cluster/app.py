@@ -59,4 +59,6 @@ NodePoolsStack(
     security_group_ids=[cluster.cluster_security_group_id],
     env=where,
 )
+# The logs of the kubectl handler go with it: `cdk destroy` leaves nothing behind.
+cdk.RemovalPolicies.of(app).destroy(apply_to_resource_types=["AWS::Logs::LogGroup"])
 app.synth()
